@@ -63,13 +63,28 @@ struct ParsingTests {
         for (one, other) in zip(given, usual) where one.label != "bearer" {
             #expect("\(one.value)" != "\(other.value)", "\(one.label ?? "")")
         }
-        let document = try InheritedDocument(settings.encoded)
-        for _ in 0..<2 {
-            let words = ["--inherited-settings", String(dup(document.descriptor))]
-            #expect(try FetchOptions.parse(words).settings() == settings)
-        }
-        #expect(throws: PrefetchError.self) { try FetchOptions.parse(["--inherited-settings", "1"]).settings() }
+        var handed = RunWorker.Document(settings)
+        handed.tellsResult = false
+        let document = try InheritedDocument(handed.encoded)
+        for _ in 0..<2 { #expect(try RunWorker.Document(inherited: dup(document.descriptor)) == handed) }
+        #expect(throws: PrefetchError.self) { try RunWorker.Document(inherited: 1) }
         #expect(settings.share(of: 3).limitRate == 333_333)
+    }
+
+    @Test("A worker of a run reads the words that the run has written, and no others")
+    func runWorker() throws {
+        var given = RunWorker(redis: "unix:///c/.prefetch/redis/redis.sock?db=0", cache: "/c d")
+        #expect(RunWorker(given.words) == nil, "without its document it is a command that somebody typed")
+        (given.queue, given.history, given.showsSecrets) = ("q", "/h", true)
+        for words in [given.words, RunWorker(redis: "unix:///r", cache: "./c").words] {
+            let read = try #require(RunWorker(words + [WorkerSupervisor.inheritedOption, "7"]))
+            #expect(read.words == words && read.inherited == 7)
+            // By hand, as the hint of a worker that cannot work says, they are options of the program.
+            _ = try WorkerCommand.parse(words)
+        }
+        for more in [["--burst"], ["--lease", "2s"], ["health"], ["--redis"]] {
+            #expect(RunWorker([WorkerSupervisor.inheritedOption, "7"] + more) == nil)
+        }
     }
 
     @Test("What a batch asks of requests is in its record, reaches the downloader, and is told where it differs")

@@ -134,7 +134,7 @@ struct PrintingTests {
         counts[.downloaded] = 4700
         counts[.hit] = 100
         counts[.httpError] = 12
-        let line = WorkerCommand.lastLine(counts)
+        let line = WorkerProcess.lastLine(counts)
         #expect(line.hasSuffix(" finished 4,812 skipped 12 (downloaded 4,700, hit 100, httpError 12)"))
         #expect(line.hasPrefix("prefetch-worker "))
     }

@@ -18,7 +18,7 @@ extension PrivateRedis {
     }
 
     private func startChild(lock: LockFile) async throws(PrefetchError) -> Child {
-        let program = try await RedisProgram.find(in: searchPath, using: children)
+        let program = try RedisProgram.find(in: searchPath)
         // Redis executes its append-only file, and follows links.
         try folder.data.inspect(folders: ["appendonlydir"])
         let log = try folder.data.open(PrivateRedisFolder.logName, O_WRONLY | O_CREAT | O_APPEND)
@@ -36,12 +36,14 @@ extension PrivateRedis {
                     path: program.path, arguments: ["-"], input: input, output: log, errors: log,
                     keeping: lock.descriptor, folder: folder.data.descriptor, deathSignal: SIGTERM))
         } catch {
-            throw PrefetchError(.redisUnavailable, "cannot start \(program.path): \(error.reason)")
+            throw PrefetchError(
+                .redisUnavailable, "cannot run \(program.path): \(error.reason)",
+                hint: "apt-get install -y --reinstall redis-server")
         }
         do throws(PrefetchError) {
             let record = ServerRecord(socket: socket, host: ThisHost.name, owner: getpid(), server: child.pid)
             try folder.data.write(record.json, to: PrivateRedisFolder.recordName)
-            try await waitUntilReady(child, logStart: Int(status.st_size))
+            try await waitUntilReady(child, of: program, logStart: Int(status.st_size))
         } catch {
             await child.stop(waitLimit: .seconds(30))
             throw error
@@ -65,7 +67,9 @@ extension PrivateRedis {
         return ends[0]
     }
 
-    private func waitUntilReady(_ child: Child, logStart: Int) async throws(PrefetchError) {
+    private func waitUntilReady(
+        _ child: Child, of program: RedisProgram, logStart: Int
+    ) async throws(PrefetchError) {
         let probe = ServerProbe(socket: socket)
         var deadline = ContinuousClock.now + Self.startLimit
         while true {
@@ -75,6 +79,7 @@ extension PrivateRedis {
             case .away: break
             }
             guard child.isRunning else {
+                try await program.checkVersion(using: children)
                 throw failedToStart("the private Redis of \(folder.cache) does not start", from: logStart)
             }
             guard ContinuousClock.now < deadline else {
@@ -124,6 +129,7 @@ extension PrivateRedis {
         "REPLCONF", "REPLICAOF", "RESTORE", "RESTORE-ASKING", "SLAVEOF", "SYNC",
     ]
 
+    /// `appenddirname` is there since 7.0, and the default.
     private var configurationText: String {
         """
         port 0
@@ -133,6 +139,7 @@ extension PrivateRedis {
         supervised no
         logfile ""
         appendonly yes
+        appenddirname appendonlydir
         appendfsync everysec
         save ""
         maxmemory-policy noeviction

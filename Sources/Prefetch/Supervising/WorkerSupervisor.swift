@@ -14,7 +14,7 @@ package actor WorkerSupervisor {
         package var workers: Int
         /// The descriptor that becomes stdout and stderr of the workers; default 2.
         package var output: Int32
-        /// A descriptor that each worker inherits under the same number, named by `--inherited-settings`; nil (default) is none.
+        /// A descriptor that each worker inherits under the same number, named by ``inheritedOption``; nil (default) is none.
         package var inherited: Int32?
         /// How long ``WorkerSupervisor/kill()`` waits before SIGKILL; default 2 s.
         package var killGrace: Duration
@@ -32,6 +32,8 @@ package actor WorkerSupervisor {
             self.killGrace = killGrace
         }
     }
+
+    package static let inheritedOption = "--inherited-settings"
 
     private let configuration: Configuration
     private let children = ChildProcesses()
@@ -60,7 +62,7 @@ package actor WorkerSupervisor {
         let inherited = configuration.inherited
         return ChildProgram(
             path: configuration.executable,
-            arguments: configuration.arguments(index) + (inherited.map { ["--inherited-settings", String($0)] } ?? []),
+            arguments: configuration.arguments(index) + (inherited.map { [Self.inheritedOption, String($0)] } ?? []),
             output: configuration.output, errors: configuration.output, keeping: inherited ?? -1)
     }
 

@@ -69,7 +69,9 @@ struct BatchRun: Sendable {
             _ = try await batch.feed({ _ in })
             return try await finish(queue, id, stop)
         }
-        let document = try InheritedDocument(settings.fetch.share(of: settings.workers).encoded)
+        var orders = RunWorker.Document(settings.fetch.share(of: settings.workers))
+        orders.tellsResult = settings.verbosity == .verbose
+        let document = try InheritedDocument(orders.encoded)
         defer { withExtendedLifetime(document) {} }
         let output = WorkerOutput(isNeeded: settings.progress == .tty || settings.progress == .json)
         let supervisor = WorkerSupervisor(
@@ -222,12 +224,11 @@ struct BatchRun: Sendable {
     }
 
     private func arguments(_ session: Session) -> [String] {
-        var words = ["--redis", session.redis.redactedURL, "--cache", settings.cache, "--quiet"]
-        if settings.verbosity < .verbose { words.append("--no-result") }
-        if settings.queue != "default" { words += ["--queue", settings.queue] }
-        if settings.showsSecrets { words.append("--show-secrets") }
-        if let history = settings.history { words += ["--history", history] }
-        return words
+        var worker = RunWorker(redis: session.redis.redactedURL, cache: settings.cache)
+        worker.queue = settings.queue
+        worker.showsSecrets = settings.showsSecrets
+        worker.history = settings.history
+        return worker.words
     }
 }
 

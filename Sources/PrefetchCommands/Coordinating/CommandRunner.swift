@@ -19,6 +19,9 @@ public enum CommandRunner {
     public static func main(_ root: any AsyncParsableCommand.Type) async -> Never {
         signal(SIGPIPE, SIG_IGN)
         let words = Array(CommandLine.arguments.dropFirst())
+        if root == WorkerCommand.self, let worker = RunWorker(words) {
+            await end(of: root, words, root) { try await worker.run() }
+        }
         if let unknown = Suggestion.forUnknown(words, of: root) {
             Console.error("there is no command '\(unknown.words)'", hint: unknown.hint)
             exit(64)
@@ -38,13 +41,25 @@ public enum CommandRunner {
                 Console.note("warning: \(line)")
             }
         }
-        do {
-            var command = try root.parseAsRoot()
+        // The command itself, not its root, of which the parser would first build the arguments of every command on the way, twice.
+        let path = words.contains(where: isForRoot) ? CommandPath([], of: root) : CommandPath(words, of: root)
+        await end(of: path.command, words, root) {
+            var command = try path.command.parseAsRoot(Array(words.dropFirst(path.words.count - 1)))
             if var command = command as? any AsyncParsableCommand {
                 try await command.run()
             } else {
                 try command.run()
             }
+        }
+    }
+
+    /// Runs `body` and exits with the code of its end.
+    private static func end(
+        of command: any ParsableCommand.Type, _ words: [String], _ root: any ParsableCommand.Type,
+        _ body: () async throws -> Void
+    ) async -> Never {
+        do {
+            try await body()
             exitWhereOutputFailed()
             exit(0)
         } catch let error as PrefetchError {
@@ -59,13 +74,18 @@ public enum CommandRunner {
             exit(74)
         } catch {
             if error is ExitCode { exitWhereOutputFailed() }
-            let code = root.exitCode(for: error)
+            let code = command.exitCode(for: error)
             // The version, a script for completions, the exit code of a command that has printed its own error.
-            if code == .success || error is ExitCode { root.exit(withError: error) }
-            let usage = UsageError(root.message(for: error), words, of: root, others: others)
+            if code == .success || error is ExitCode { command.exit(withError: error) }
+            let usage = UsageError(command.message(for: error), words, of: root, others: others)
             Console.error(usage.message, hint: usage.hint)
             exit(64)
         }
+    }
+
+    /// `--version`, and what the parser makes scripts for completions and manuals of.
+    private static func isForRoot(_ word: String) -> Bool {
+        word == "--version" || word.hasPrefix("--generate-") || word.hasPrefix("--experimental-")
     }
 
     /// The commands with most options.

@@ -13,15 +13,9 @@ struct FetchOptions: ParsableArguments {
     @OptionGroup(title: "Cache files") var storage: StorageOptions
     @OptionGroup(title: "Cache files") var readOnly: ReadOnlyCacheOptions
 
-    @Option(
-        name: .customLong("inherited-settings"),
-        help: ArgumentHelp("The descriptor with the settings of a run.", visibility: .private))
-    var inheritedSettings: Int32?
-
-    /// What they come to, with the files of the `@FILE` forms read: once, so that a pipe will do. In a worker of a `run`, what that has.
+    /// What they come to, with the files of the `@FILE` forms read: once, so that a pipe will do.
     /// - Throws: `configuration` where a file cannot be read or used.
     func settings() throws(PrefetchError) -> FetchSettings {
-        if let inheritedSettings { return try FetchSettings(inherited: inheritedSettings) }
         var settings = FetchSettings()
         transfers.apply(to: &settings)
         try network.apply(to: &settings)

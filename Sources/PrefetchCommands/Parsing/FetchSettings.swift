@@ -3,8 +3,7 @@ internal import Glibc
 internal import Prefetch
 internal import WebImage
 
-/// How a worker fetches: what its command line says (``FetchOptions``), and what a `run` hands to its workers as one document. That stays
-/// in memory (``InheritedDocument``): anybody on the machine can read a command line.
+/// How a worker fetches: what its command line says (``FetchOptions``), or the run that has started it (``RunWorker``).
 struct FetchSettings: Codable, Sendable, Equatable {
     /// Transfers in flight.
     var maxConcurrentDownloads = 32
@@ -47,22 +46,6 @@ struct FetchSettings: Codable, Sendable, Equatable {
 
     /// The defaults.
     init() {}
-
-    /// What the parent process left.
-    /// - Throws: `configuration` where it left nothing.
-    init(inherited descriptor: Int32) throws(PrefetchError) {
-        guard let bytes = InheritedDocument.take(descriptor),
-            let settings = try? JSONDecoder().decode(FetchSettings.self, from: Data(bytes))
-        else {
-            throw PrefetchError(
-                .configuration, "descriptor \(descriptor) has no settings for a worker",
-                hint: "--inherited-settings is for prefetch-coord run; give the options themselves")
-        }
-        self = settings
-    }
-
-    /// The document as bytes.
-    var encoded: [UInt8] { (try? JSONEncoder().encode(self)).map { Array($0) } ?? [] }
 
     /// The part of one worker of a run, whose workers have the bandwidth together.
     func share(of workers: Int) -> FetchSettings {

@@ -42,6 +42,13 @@ struct Session: Sendable {
         }
     }
 
+    /// Connects to a server.
+    static func open(
+        _ configuration: RedisConfiguration, queue: String, waits: Bool
+    ) async throws(PrefetchError) -> Session {
+        try await Session(configuration, attachment: nil, queue: queue, waits: waits)
+    }
+
     /// A session over an attached private Redis.
     init(attachment: PrivateRedis, queue: String) async throws(PrefetchError) {
         try await self.init(attachment.configuration, attachment: attachment, queue: queue)
@@ -88,7 +95,16 @@ struct Session: Sendable {
         _ location: RedisLocation, at place: RedisLocation.Place? = nil, waits: Bool = false, makes: Bool = false,
         looks: Bool = false, _ body: (Session) async throws -> Result
     ) async throws -> Result {
-        let session = try await open(location, at: place, waits: waits, makes: makes, looks: looks)
+        try await with(
+            { () async throws(PrefetchError) in
+                try await open(location, at: place, waits: waits, makes: makes, looks: looks)
+            }, body)
+    }
+
+    static func with<Result>(
+        _ open: () async throws(PrefetchError) -> Session, _ body: (Session) async throws -> Result
+    ) async throws -> Result {
+        let session = try await open()
         do {
             let result = try await body(session)
             await session.close()

@@ -13,14 +13,22 @@ enum QueueScript {
     /// `allow-oom`: it changes the queue and drains it in the end, so a full Redis must still run it. `allow-oom,no-writes`: it changes
     /// nothing, and runs also if Redis takes no writes because its disk is full.
     private static func script(_ file: [UInt8], step: [UInt8]) -> RedisScript {
-        let head = String(decoding: file, as: UTF8.self).split(separator: "\n").prefix(2)
-        let name = head[1].prefix { $0 != ":" }
-        let lines = [head[0], name] + [PackageResources.prelude_lua, step, file].flatMap(code)
-        return RedisScript(name: String(name.dropFirst(3)), source: lines.joined(separator: "\n"))
+        let head = file.split(separator: newline, maxSplits: 2)
+        let name = head[1].prefix { $0 != UInt8(ascii: ":") }
+        var source = Array(head[0]) + [newline] + name + [newline]
+        for part in [PackageResources.prelude_lua, step, file] { source += code(part) }
+        return RedisScript(
+            name: String(decoding: name.dropFirst(3), as: UTF8.self), source: String(decoding: source, as: UTF8.self))
     }
 
-    /// The lines after the comment at the head of a file.
-    private static func code(_ file: [UInt8]) -> some Sequence<Substring> {
-        String(decoding: file, as: UTF8.self).split(separator: "\n").drop { $0.hasPrefix("#!") || $0.hasPrefix("--") }
+    private static let newline = UInt8(ascii: "\n")
+
+    /// What follows the comment at the head of a file.
+    private static func code(_ file: [UInt8]) -> ArraySlice<UInt8> {
+        var rest = file[...]
+        while rest.starts(with: "#!".utf8) || rest.starts(with: "--".utf8) {
+            rest = rest.drop { $0 != newline }.dropFirst()
+        }
+        return rest
     }
 }

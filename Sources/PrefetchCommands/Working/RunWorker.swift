@@ -1,0 +1,89 @@
+internal import FoundationEssentials
+internal import Prefetch
+internal import Redis
+
+/// A worker of a run: its command line, which anybody on the machine can read, and type, and a ``Document``, which stays in memory.
+///
+/// The command line is read without the parser of options, which would take a third of a worker's start.
+struct RunWorker {
+    struct Document: Codable, Sendable, Equatable {
+        var fetch: FetchSettings
+        /// Whether it prints its final counts.
+        var tellsResult = true
+
+        init(_ fetch: FetchSettings) { self.fetch = fetch }
+
+        /// What the parent process left.
+        /// - Throws: `configuration` where it left nothing.
+        init(inherited descriptor: Int32) throws(PrefetchError) {
+            guard let bytes = InheritedDocument.take(descriptor),
+                let document = try? JSONDecoder().decode(Self.self, from: Data(bytes))
+            else {
+                throw PrefetchError(
+                    .configuration, "descriptor \(descriptor) has no settings for a worker",
+                    hint: "\(WorkerSupervisor.inheritedOption) is for prefetch-coord run; give the options themselves")
+            }
+            self = document
+        }
+
+        var encoded: [UInt8] { (try? JSONEncoder().encode(self)).map { Array($0) } ?? [] }
+    }
+
+    var redis = "", cache = "", queue = "default"
+    var history: String?
+    var showsSecrets = false
+    /// Of the ``InheritedDocument``; the supervisor adds it.
+    private(set) var inherited: Int32?
+
+    init(redis: String, cache: String) { (self.redis, self.cache) = (redis, cache) }
+
+    /// * `words`: a command line; nil unless a run wrote it.
+    init?(_ words: [String]) {
+        var words = words[...]
+        while let word = words.popFirst() {
+            switch word {
+            case "--quiet": break
+            case "--show-secrets": showsSecrets = true
+            default:
+                guard let value = words.popFirst() else { return nil }
+                switch word {
+                case "--redis": redis = value
+                case "--cache": cache = value
+                case "--queue": queue = value
+                case "--history": history = value
+                case WorkerSupervisor.inheritedOption: inherited = Int32(value)
+                default: return nil
+                }
+            }
+        }
+        guard inherited != nil else { return nil }
+    }
+
+    /// The command line, but for the document.
+    var words: [String] {
+        var words = ["--redis", redis, "--cache", cache, "--quiet"]
+        if queue != "default" { words += ["--queue", queue] }
+        if showsSecrets { words.append("--show-secrets") }
+        if let history { words += ["--history", history] }
+        return words
+    }
+
+    /// - Throws: `configuration` where there is no document.
+    func run() async throws {
+        let document = try Document(inherited: inherited ?? -1)
+        if showsSecrets { ShownURL.showSecrets() }
+        let configuration: RedisConfiguration
+        do throws(RedisError) { configuration = try RedisConfiguration(url: redis) } catch {
+            throw PrefetchError(error)
+        }
+        let queue = queue
+        var worker = WorkerProcess(cache: cache, queue: queue) { () async throws(PrefetchError) in
+            try await Session.open(configuration, queue: queue, waits: true)
+        }
+        worker.fetch = document.fetch
+        worker.isQuiet = true
+        worker.tellsResult = document.tellsResult
+        worker.history = history
+        try await worker.run()
+    }
+}

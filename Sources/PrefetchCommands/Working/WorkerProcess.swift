@@ -1,0 +1,178 @@
+internal import ArgumentParser
+internal import CLinux
+internal import FoundationEssentials
+internal import Glibc
+internal import Prefetch
+internal import Redis
+internal import Threading
+internal import WebImage
+
+/// One worker process, from its settings to its last line.
+struct WorkerProcess: Sendable {
+    let cache: String, queue: String
+    /// Connects to Redis; need not be there yet.
+    let open: @Sendable () async throws(PrefetchError) -> Session
+    var fetch = FetchSettings()
+    /// Exit when no batch is running any more.
+    var isBurst = false
+    /// Errors and the final counts only.
+    var isQuiet = false
+    /// Whether the final counts are printed.
+    var tellsResult = true
+    var minimumLevel = ValidationLevel.none
+    var maxImageBytes = 4 << 30
+    /// Bytes per second over all workers of the queue.
+    var limitRateOfQueue: Int?
+    /// Folder; nil: PREFETCH_HISTORY.
+    var history: String?
+    /// nil: PREFETCH_LOG_FORMAT, or text.
+    var logFormat: LogFormat?
+
+    init(cache: String, queue: String, open: @escaping @Sendable () async throws(PrefetchError) -> Session) {
+        (self.cache, self.queue, self.open) = (cache, queue, open)
+    }
+
+    /// Works until told to leave.
+    func run() async throws {
+        // Before the first line: log collectors read only JSON.
+        if try LogFormat.chosen(logFormat) == .json { Console.noteAsJSON() }
+        // Before anything is opened.
+        let budget = try DescriptorBudget.raised()
+        if !isQuiet, let note = budget.note(wanted: fetch.maxConcurrentDownloads) { Console.note(note) }
+        let storage = fetch.prepareCache()
+        let disk = try CacheOpening.forWriting(cache, storage)
+        clinux_keep_freed_memory()
+        if !isQuiet { for warning in disk.warnings { Console.note("warning: \(warning)") } }
+        let stop = StopRequest()
+        // Redis may be restarting right now: the worker waits for it, as it does later on.
+        try await Session.with(open) { session in
+            let manager = try manager(storage, budget)
+            let service = ServiceManager(environment: ProcessInfo.processInfo.environment)
+            let limiter = Locked(LogLimiter())
+            let worker = PrefetchWorker(
+                configuration: try configuration(service, limiter, budget), redis: session.redis,
+                queue: queue, manager: manager)
+            TerminationSignals.install { signal, count in
+                stop.request(signal: signal, count: count)
+                if count == 1 {
+                    service?.tell(.stopping, .status("finishing transfers in flight"))
+                    worker.drain()
+                } else {
+                    worker.stop()
+                }
+            }
+            // The transfer loop and the worker must respond, or they hang. Redis is not checked: its absence is no reason for a kill.
+            async let _: Void? = service?.watch {
+                _ = await manager.downloader.activity
+                _ = await worker.counts
+            }
+            let log = try fetch.transferLog.map { path in
+                let (log, events) = (try TransferLog(path: path), manager.downloader.events())
+                return Task { await log.write(events) }
+            }
+            let counts = try await worker.run()
+            for (kind, leftOut) in limiter.withLock({ $0.rest() }) {
+                Console.note("\(Wording.count(leftOut)) more lines about \(kind) were left out")
+            }
+            // Before the process ends: TLS must not be taken down under a thread that still uses it.
+            await manager.downloader.invalidateSessionAndCancel()
+            await log?.value
+            if tellsResult, !isQuiet || counts.finished > 0 { Console.print(Self.lastLine(counts)) }
+            if let signal = stop.forced { throw ExitCode(TerminationSignals.exitCode(signal)) }
+        }
+    }
+
+    private func configuration(
+        _ service: ServiceManager?, _ limiter: Locked<LogLimiter>, _ budget: DescriptorBudget
+    ) throws(PrefetchError) -> PrefetchWorker.Configuration {
+        var configuration = PrefetchWorker.Configuration()
+        configuration.lease = Int(fetch.lease * 1000)
+        configuration.maxConcurrentDownloads = min(fetch.maxConcurrentDownloads, budget.transfers)
+        configuration.concurrencyLimit = budget.transfers
+        configuration.maxImageBytes = maxImageBytes
+        configuration.burst = isBurst
+        configuration.limitRateOfQueue = limitRateOfQueue
+        configuration.drainTimeout = fetch.drainTimeout
+        configuration.cacheLimits = fetch.cacheLimits
+        configuration.minimumLevel = minimumLevel
+        let folder = history ?? ProcessInfo.processInfo.environment["PREFETCH_HISTORY"] ?? ""
+        if !folder.isEmpty { configuration.history = try HistoryLog(folder: folder, queue: queue) }
+        let isQuiet = isQuiet
+        let isJSON = try LogFormat.chosen(logFormat) == .json
+        configuration.onEvent = { event in
+            Self.tell(service, event)
+            guard let line = Self.text(event, isQuiet: isQuiet) else { return }
+            let kind = LogFormat.name(event)
+            guard let leftOut = limiter.withLock({ $0.admit(kind, second: LogLimiter.now) }) else { return }
+            if isJSON {
+                Console.log(LogFormat.object(event, line, leftOut: leftOut))
+            } else {
+                let more = leftOut > 0 ? " (\(Wording.count(leftOut)) more like it were left out)" : ""
+                Console.note("\(ProgressLines.clock) \(line)\(more)")
+            }
+        }
+        return configuration
+    }
+
+    private func manager(
+        _ storage: DiskCache.Configuration, _ budget: DescriptorBudget
+    ) throws(PrefetchError) -> ImageManager {
+        var downloads = try fetch.downloads()
+        downloads.maxBodyBytes = min(downloads.maxBodyBytes, maxImageBytes)
+        downloads.maxConcurrentDownloads = min(downloads.maxConcurrentDownloads, budget.transfers)
+        downloads.maxParkedDownloads = min(
+            downloads.maxParkedDownloads, budget.silent(beside: downloads.maxConcurrentDownloads))
+        do throws(WebImageError) {
+            // No image is requested twice in this process: a memory cache would only cost.
+            var tiers = ImageCache.Configuration.diskOnly
+            tiers.disk = storage
+            let coder = ImageCoder(memory: DecodeMemory(limit: fetch.maxDecodeMemory))
+            return try ImageManager(
+                cache: ImageCache(directory: cache, configuration: tiers), downloads: downloads, coder: coder)
+        } catch {
+            if error.code == .localFault {
+                throw PrefetchError(
+                    .cacheUnavailable, error.message, hint: "repair the disk, or choose another folder: --cache DIR")
+            }
+            throw PrefetchError(.configuration, error.message, hint: "see prefetch-worker --help")
+        }
+    }
+
+    private static func text(_ event: PrefetchWorker.Event, isQuiet: Bool) -> String? {
+        switch event {
+        case .joined(let name): isQuiet ? nil : "worker \(name) is ready"
+        case .redisAway(let reason): "waiting for Redis: \(TerminalText.escaped(reason))"
+        case .redisBack: "Redis is back"
+        case .warning(let text): TerminalText.escaped(text)
+        case .lost(let name): "worker \(name) was declared lost by the other workers; continuing under a new name"
+        case .paused(let reason):
+            "paused: \(TerminalText.escaped(reason)); no URL fails because of it; checking again every few seconds"
+        case .resumed: "working again"
+        case .held(let isHeld): isHeld ? "held: disk: \(WorkerHold.text)" : "the disk answers again"
+        // By command, so the user knows already.
+        case .halted(let isHalted):
+            isQuiet ? nil : isHalted ? "paused by prefetch-coord; transfers in flight finish" : "resumed"
+        case .concurrency(let count): isQuiet ? nil : "at most \(count) transfers at once from now on"
+        // A run reports refused hosts itself, once for all its workers.
+        case .refused(_, let message):
+            isQuiet ? nil : "refused: \(TerminalText.escaped(message)); open it with --allow-net"
+        }
+    }
+
+    /// A worker that waits for Redis is a started service: the wait is in its status, and its end is not a new start.
+    private static func tell(_ service: ServiceManager?, _ event: PrefetchWorker.Event) {
+        guard let service, let line = text(event, isQuiet: false) else { return }
+        switch event {
+        case .joined, .redisAway: service.tell(.ready, .status(line))
+        case .redisBack, .paused, .resumed, .held, .halted, .lost: service.tell(.status(line))
+        case .warning, .concurrency, .refused: break
+        }
+    }
+
+    /// `prefetch-worker host:pid finished 4,812 skipped 188 (downloaded 4,700, …)`
+    static func lastLine(_ counts: PrefetchCounts) -> String {
+        let parts = PrefetchOutcome.allCases.filter { counts[$0] > 0 }.map { "\($0.name) \(Wording.count(counts[$0]))" }
+        return "prefetch-worker \(ThisHost.name):\(getpid()) finished \(Wording.count(counts.finished)) skipped "
+            + Wording.count(counts.skipped) + (parts.isEmpty ? "" : " (\(parts.joined(separator: ", ")))")
+    }
+}

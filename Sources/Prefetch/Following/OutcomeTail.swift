@@ -3,7 +3,8 @@ internal import WebImage
 
 /// Polls a batch and returns the URLs that ended since the last poll, like `tail -f` for a file.
 ///
-/// It polls every 50 ms for the first two seconds, then every 200 ms; more often near the end, less often if a poll takes long. A poll
+/// It polls every 50 ms for the first two seconds, then every 200 ms; more often at the start and near the end, less often if a poll takes
+/// long. A poll
 /// reads the batch's hash; outcomes are read only if that has changed, and only pieces with unreported URLs. One caller at a time.
 package actor OutcomeTail {
     package enum Start: Sendable {
@@ -184,11 +185,14 @@ package actor OutcomeTail {
     }
 
     private func pause() async throws(PrefetchError) {
-        var interval: Duration = ContinuousClock.now - began < .seconds(2) ? .milliseconds(50) : .milliseconds(200)
+        let watched = ContinuousClock.now - began
+        // An eighth of the time so far at the start: a batch of a few URLs ends within milliseconds.
+        var interval: Duration = watched < .seconds(2) ? min(.milliseconds(50), watched / 8) : .milliseconds(200)
+        interval = max(.milliseconds(5), interval)
         if let status, status.isSealed, status.counts.finished > 0, status.elapsed > 0 {
             // A tenth of the estimated rest, so that the end of a short batch is seen without delay.
             let rest = Double(status.total - status.counts.finished) / Double(status.counts.finished) * status.elapsed
-            interval = min(interval, max(.milliseconds(10), .seconds(min(1, rest / 10))))
+            interval = min(interval, max(.milliseconds(5), .seconds(min(1, rest / 10))))
         }
         try await sleep(max(interval, cost * 10))
     }

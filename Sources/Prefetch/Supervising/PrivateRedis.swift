@@ -20,6 +20,9 @@ package actor PrivateRedis {
     /// Timeout for a reply of a server whose lock is taken: its owner may be starting it, or leaving.
     package static let waitLimit = Duration.seconds(5)
 
+    /// Bytes, which are loaded within milliseconds.
+    private static let smallData = 1 << 20
+
     package nonisolated let configuration: RedisConfiguration
     nonisolated let folder: PrivateRedisFolder
     nonisolated let socket: String
@@ -56,6 +59,7 @@ package actor PrivateRedis {
     ///   - admission: terms for its data.
     ///   - waitLimit: timeout for a server that is starting or ending; default 5 s.
     ///   - searchPath: where redis-server is searched; default PATH.
+    ///   - willStart: called before a server is started that is going to be ready within milliseconds, since it has little to load.
     ///   - onFailure: called once when the server cannot be kept running; every command fails from then on.
     /// - Returns: a user of the server.
     /// - Throws: `redisUnavailable` (no redis-server or too old, or it does not start, or it is another host's),
@@ -63,7 +67,7 @@ package actor PrivateRedis {
     ///   folder), `notFound` (no server runs, and none may be started), `inputOutput`, and `stopped` when cancelled.
     package static func attach(
         cache: String, admission: CacheAdmission, waitLimit: Duration = PrivateRedis.waitLimit,
-        searchPath: String? = nil,
+        searchPath: String? = nil, willStart: (RedisConfiguration) async -> Void = { _ in },
         onFailure: @escaping @Sendable (PrefetchError) -> Void = { _ in }
     ) async throws(PrefetchError) -> PrivateRedis {
         let folder = try await PrivateRedisFolder.admit(cache: cache, admission)
@@ -79,6 +83,7 @@ package actor PrivateRedis {
                 let user = PrivateRedis(
                     folder: folder, socket: folder.socket, searchPath: searchPath, startsServer: true,
                     onFailure: onFailure)
+                if folder.dataSize < smallData { await willStart(user.configuration) }
                 try await user.own(lock)
                 return user
             }

@@ -22,6 +22,21 @@ struct PrivateRedisFolder: Sendable {
     var log: String { "\(data.path)/\(Self.logName)" }
     var manifest: String { "\(data.path)/appendonlydir/appendonly.aof.manifest" }
 
+    /// Bytes of the append-only file; 0 without one.
+    var dataSize: Int {
+        let path = "\(data.path)/appendonlydir"
+        guard let folder = opendir(path) else { return 0 }
+        defer { closedir(folder) }
+        var sum = 0
+        while let entry = readdir(folder) {
+            var status = stat()
+            if fstatat(dirfd(folder), &entry.pointee.d_name.0, &status, AT_SYMLINK_NOFOLLOW) == 0 {
+                sum += Int(status.st_size)
+            }
+        }
+        return sum
+    }
+
     init(cache: String, data: PinnedFolder) throws(PrefetchError) {
         self.cache = cache
         self.data = data

@@ -40,6 +40,8 @@ package actor WorkerSupervisor {
     private let progress: @Sendable () async -> Int
     private let onDeath: @Sendable (Int32, ChildEnd) async -> Void
     private var running: [Int32: Child] = [:]
+    /// Started by ``startAhead()`` and not yet waited for by ``run()``.
+    private var ahead: [Int: Child] = [:]
     private var crashes = CrashLoop()
     private var hasBegun = false
     private let stopping = Latch()
@@ -67,6 +69,16 @@ package actor WorkerSupervisor {
     }
 
     package var pids: [Int32] { running.keys.sorted() }
+
+    /// Starts the workers before ``run()``, or ``kill()``, is called, which then finds them running. For workers that can wait for what they
+    /// need. One that cannot be started is left to ``run()``.
+    package func startAhead() async {
+        for index in 0..<configuration.workers where !hasBegun {
+            guard let child = try? await children.start(program(index)) else { return }
+            running[child.pid] = child
+            ahead[index] = child
+        }
+    }
 
     /// Starts the workers and returns when all have ended: after ``drain()`` or ``kill()``, deliberately, or because the task was
     /// cancelled, which drains. Call it once.
@@ -104,7 +116,11 @@ package actor WorkerSupervisor {
     /// Tells every worker to give its jobs back and end, kills the rest after `killGrace`, and returns when all have ended.
     package func kill() async {
         terminate()
-        guard hasBegun else { return }
+        guard hasBegun else {
+            for child in ahead.values { await child.stop(waitLimit: configuration.killGrace) }
+            ahead = [:]
+            return
+        }
         let timer = Task {
             try await Task.sleep(for: configuration.killGrace)
             for child in running.values { child.signal(SIGKILL, group: true) }
@@ -138,7 +154,10 @@ package actor WorkerSupervisor {
             let started = ContinuousClock.now
             let child: Child
             do throws(ChildProcesses.StartError) {
-                child = try await children.start(program)
+                child =
+                    if let early = ahead.removeValue(forKey: index) { early } else {
+                        try await children.start(program)
+                    }
             } catch {
                 return PrefetchError(
                     .configuration, "cannot start \(program.path): \(error.reason)",

@@ -30,27 +30,44 @@ struct BatchRun: Sendable {
 
     func run() async throws {
         let lock = try await RunLock.acquire(cache: settings.cache)
-        let redisFailure = Failure()
-        let server = try await PrivateRedis.attach(
-            cache: settings.cache, admission: settings.admission
-        ) { redisFailure.note($0) }
-        let session = try await Session(attachment: server, queue: settings.queue)
         // The lock is given up with its last reference: not before the run is over.
         defer { withExtendedLifetime(lock) {} }
+        let workers = try RunWorkers(settings)
+        let code: Int32
         do {
-            let code = try await run(session, lock, redisFailure)
-            await session.close()
-            if code != 0 { throw ExitCode(code) }
+            code = try await run(lock, workers)
+            await workers.end()
         } catch {
+            await workers.end()
+            throw error
+        }
+        if code != 0 { throw ExitCode(code) }
+    }
+
+    private func run(_ lock: RunLock, _ workers: RunWorkers) async throws -> Int32 {
+        let redisFailure = Failure()
+        let server = try await PrivateRedis.attach(
+            cache: settings.cache, admission: settings.admission, willStart: { await workers.startAhead(of: $0) }
+        ) { redisFailure.note($0) }
+        let session = try await Session(attachment: server, queue: settings.queue)
+        do {
+            let code = try await run(session, lock, workers, redisFailure)
+            await session.close()
+            return code
+        } catch {
+            // They would wait for the Redis that ends now.
+            await workers.end()
             await session.close()
             throw error
         }
     }
 
-    private func run(_ session: Session, _ lock: RunLock, _ redisFailure: Failure) async throws -> Int32 {
+    private func run(
+        _ session: Session, _ lock: RunLock, _ workers: RunWorkers, _ redisFailure: Failure
+    ) async throws -> Int32 {
         let queue = session.queue
         // No other run uses this cache, so every registered worker is dead: jobs of an earlier run are free at once.
-        if lock.isAlone { try await reapAll(queue) }
+        if lock.isAlone { try await reapAll(queue, but: workers.names) }
         lock.share()
         let stop = StopRequest()
         var batch: OpenBatch
@@ -69,24 +86,9 @@ struct BatchRun: Sendable {
             _ = try await batch.feed({ _ in })
             return try await finish(queue, id, stop)
         }
-        var orders = RunWorker.Document(settings.fetch.share(of: settings.workers))
-        orders.tellsResult = settings.verbosity == .verbose
-        let document = try InheritedDocument(orders.encoded)
-        defer { withExtendedLifetime(document) {} }
-        let output = WorkerOutput(isNeeded: settings.progress == .tty || settings.progress == .json)
-        let supervisor = WorkerSupervisor(
-            WorkerSupervisor.Configuration(
-                arguments: { _ in arguments(session) }, workers: settings.workers,
-                output: output?.descriptor ?? STDERR_FILENO, inherited: document.descriptor),
-            progress: { (try? await queue.batches.status(of: id))??.counts.finished ?? 0 },
-            onDeath: { pid, end in
-                Console.note(
-                    "\(ProgressLines.clock) worker \(ThisHost.name):\(pid) ended by \(end); its URLs go to the other workers"
-                )
-                _ = try? await queue.workers.reap(worker: "\(ThisHost.name):\(pid)", most: 1_000_000)
-            })
-        let failure = await work(queue, batch, supervisor, stop, redisFailure)
-        await output?.close()
+        workers.begin(session, id)
+        let failure = await work(queue, batch, workers.supervisor, stop, redisFailure)
+        await workers.end()
         if let failure { throw failure }
         if let signal = stop.forced { return TerminationSignals.exitCode(signal) }
         if let status = try await queue.batches.status(of: id), status.state == .running {
@@ -217,18 +219,10 @@ struct BatchRun: Sendable {
         return protection
     }
 
-    private func reapAll(_ queue: PrefetchQueue) async throws {
-        for worker in try await queue.workers.names() {
+    private func reapAll(_ queue: PrefetchQueue, but own: Set<String>) async throws {
+        for worker in try await queue.workers.names() where !own.contains(worker) {
             _ = try await queue.workers.reap(worker: worker, most: 1_000_000)
         }
-    }
-
-    private func arguments(_ session: Session) -> [String] {
-        var worker = RunWorker(redis: session.redis.redactedURL, cache: settings.cache)
-        worker.queue = settings.queue
-        worker.showsSecrets = settings.showsSecrets
-        worker.history = settings.history
-        return worker.words
     }
 }
 

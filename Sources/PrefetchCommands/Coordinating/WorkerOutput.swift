@@ -8,6 +8,7 @@ final class WorkerOutput: Sendable {
     /// What becomes stdout and stderr of the workers.
     let descriptor: Int32
     private let hasEnded = Latch()
+    private let isOpen = Locked(true)
 
     /// Nil where lines are not redrawn, or no pipe can be had: then the workers write for themselves.
     init?(isNeeded: Bool) {
@@ -23,9 +24,13 @@ final class WorkerOutput: Sendable {
         }
     }
 
-    /// Returns when everything was printed: the workers must have ended.
+    /// Returns when everything was printed: the workers must have ended. Later calls only wait.
     func close() async {
-        Glibc.close(descriptor)
+        let wasOpen = isOpen.withLock { isOpen in
+            defer { isOpen = false }
+            return isOpen
+        }
+        if wasOpen { Glibc.close(descriptor) }
         await hasEnded.wait()
     }
 

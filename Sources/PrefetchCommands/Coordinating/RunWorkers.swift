@@ -1,0 +1,74 @@
+internal import Glibc
+internal import Prefetch
+internal import Redis
+internal import Threading
+
+/// The worker processes of a run. They may be started beside its private Redis, for which they wait.
+final class RunWorkers: Sendable {
+    let supervisor: WorkerSupervisor
+    private let place: Place
+    private let document: InheritedDocument
+    private let output: WorkerOutput?
+
+    /// What is known one after the other: the address of Redis, the queue, the batch.
+    private final class Place: Sendable {
+        let redis = Locked<RedisConfiguration?>(nil)
+        let batch = Locked<(queue: PrefetchQueue, id: String)?>(nil)
+    }
+
+    /// - Throws: `software` where the workers cannot get their settings.
+    init(_ settings: RunSettings) throws(PrefetchError) {
+        var orders = RunWorker.Document(settings.fetch.share(of: settings.workers))
+        orders.tellsResult = settings.verbosity == .verbose
+        document = try InheritedDocument(orders.encoded)
+        let output = WorkerOutput(isNeeded: settings.progress == .tty || settings.progress == .json)
+        self.output = output
+        let place = Place()
+        self.place = place
+        supervisor = WorkerSupervisor(
+            WorkerSupervisor.Configuration(
+                arguments: { _ in
+                    var worker = RunWorker(
+                        redis: place.redis.withLock { $0 }?.redactedURL ?? "", cache: settings.cache)
+                    worker.queue = settings.queue
+                    worker.showsSecrets = settings.showsSecrets
+                    worker.history = settings.history
+                    return worker.words
+                }, workers: settings.workers,
+                output: output?.descriptor ?? STDERR_FILENO, inherited: document.descriptor),
+            progress: {
+                guard let (queue, id) = place.batch.withLock({ $0 }) else { return 0 }
+                return (try? await queue.batches.status(of: id))??.counts.finished ?? 0
+            },
+            onDeath: { pid, end in
+                guard let (queue, _) = place.batch.withLock({ $0 }) else { return }
+                Console.note(
+                    "\(ProgressLines.clock) worker \(Self.name(pid)) ended by \(end); its URLs go to the other workers"
+                )
+                _ = try? await queue.workers.reap(worker: Self.name(pid), most: 1_000_000)
+            })
+    }
+
+    /// Starts them where Redis is about to be.
+    func startAhead(of redis: RedisConfiguration) async {
+        place.redis.withLock { $0 = redis }
+        await supervisor.startAhead()
+    }
+
+    /// To be called before the supervisor runs.
+    func begin(_ session: Session, _ id: String) {
+        place.redis.withLock { $0 = session.redis }
+        place.batch.withLock { $0 = (session.queue, id) }
+    }
+
+    /// The names under which they are registered.
+    var names: Set<String> { get async { Set(await supervisor.pids.map(Self.name)) } }
+
+    /// Ends those that are running, without waiting for their transfers, and returns when all they have printed is out.
+    func end() async {
+        await supervisor.kill()
+        await output?.close()
+    }
+
+    private static func name(_ pid: Int32) -> String { "\(ThisHost.name):\(pid)" }
+}

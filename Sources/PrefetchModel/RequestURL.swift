@@ -95,10 +95,7 @@ package final class RequestURL: Sendable {
         text = String(unsafeUninitializedCapacity: count + parts.target.utf8.count) { buffer in
             var used = 0
             func put(_ text: String) {
-                for byte in text.utf8 {
-                    buffer[used] = byte
-                    used += 1
-                }
+                used = buffer[used...].update(fromContentsOf: text.utf8)
             }
             put(parts.scheme)
             put("://")

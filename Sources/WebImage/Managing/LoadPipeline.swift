@@ -27,7 +27,7 @@ package final class LoadPipeline: Sendable {
         if let image = inMemory(request) { return image }
         if request.isFromCacheOnly {
             if let image = try onDisk(key, request) { return image }
-            if let image = try await fromOriginal(request) { return image }
+            if request.variant != nil, let image = try await fromOriginal(request) { return image }
             try request.willUseNetwork?()
             throw WebImageError(.notCached, "not in the cache, and the network was not to be asked")
         }
@@ -36,7 +36,7 @@ package final class LoadPipeline: Sendable {
         // After waiting, it is usually in the cache.
         if let image = inMemory(request) { return image }
         if let image = try onDisk(key, request) { return image }
-        if let image = try await fromOriginal(request) { return image }
+        if request.variant != nil, let image = try await fromOriginal(request) { return image }
         try request.willUseNetwork?()
         do throws(WebImageError) {
             return request.mirrors.isEmpty
@@ -119,8 +119,7 @@ package final class LoadPipeline: Sendable {
     private nonisolated(nonsending) func fromOriginal(
         _ request: LoadRequest
     ) async throws(WebImageError) -> LoadedImage? {
-        guard request.variant != nil else { return nil }
-        return try await withDecodeLock(request) { () throws(WebImageError) in try storeFromOriginal(request) }
+        try await withDecodeLock(request) { () throws(WebImageError) in try storeFromOriginal(request) }
     }
 
     private func storeFromOriginal(_ request: LoadRequest) throws(WebImageError) -> LoadedImage? {

@@ -2,9 +2,11 @@
 // epoll. Each body is collected in memory and becomes a file in one atomic step (O_TMPFILE and linkat), in one of 256 folders.
 //
 //   bare [-p processes] [-c transfers in flight each] [-m none|decode] -o folder list
+//   bare [-p processes] -m pass list
 //
 // -m decode checks before it keeps: JPEG and PNG are decoded to full RGB, where a warning counts as broken; of GIF and WebP the header
 // is looked at; each body gets a SHA-256; syncfs after every 256 files and at the end. Broken bodies are not kept.
+// -m pass is that check alone, of files that another program has fetched: the list has their paths.
 #define _GNU_SOURCE
 #include <curl/curl.h>
 #include <errno.h>
@@ -331,31 +333,62 @@ static void work(int concurrent) {
     printf("kept %zu failed %zu broken %zu\n", kept, failed, broken);
 }
 
+// Reads, decodes and hashes files.
+static void pass(void) {
+    unsigned char *bytes = NULL;
+    size_t room = 0, index;
+    while ((index = atomic_fetch_add(next_url, 1)) < url_count) {
+        int file = open(urls[index], O_RDONLY | O_CLOEXEC);
+        struct stat status;
+        if (file < 0 || fstat(file, &status) < 0) fail(urls[index]);
+        size_t size = (size_t)status.st_size, done = 0;
+        if (size > room) bytes = need(realloc(bytes, room = size));
+        while (done < size) {
+            ssize_t count = read(file, bytes + done, size - done);
+            if (count <= 0) fail(urls[index]);
+            done += (size_t)count;
+        }
+        close(file);
+        unsigned char digest[EVP_MAX_MD_SIZE];
+        if (!EVP_Digest(bytes, size, digest, NULL, EVP_sha256(), NULL)) fail("sha256");
+        if (is_whole(bytes, size)) kept++;
+        else broken++;
+    }
+    printf("whole %zu broken %zu\n", kept, broken);
+}
+
 int main(int count, char **words) {
     int processes = 1, concurrent = 32, option;
+    bool only_checks = false;
     while ((option = getopt(count, words, "p:c:m:o:")) > 0) {
         switch (option) {
         case 'p': processes = atoi(optarg); break;
         case 'c': concurrent = atoi(optarg); break;
-        case 'm': checks = !strcmp(optarg, "decode"); break;
+        case 'm':
+            only_checks = !strcmp(optarg, "pass");
+            checks = !strcmp(optarg, "decode");
+            break;
         case 'o': folder = optarg; break;
         default: return 64;
         }
     }
-    if (!folder || optind + 1 != count || processes < 1 || concurrent < 1) {
-        fprintf(stderr, "usage: bare [-p processes] [-c in flight each] [-m none|decode] -o folder list\n");
+    if (!folder == !only_checks || optind + 1 != count || processes < 1 || concurrent < 1) {
+        fprintf(stderr, "usage: bare [-p processes] [-c in flight each] [-m none|decode] -o folder list, or -m pass list\n");
         return 64;
     }
     read_list(words[optind]);
     next_url = mmap(NULL, sizeof *next_url, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (next_url == MAP_FAILED) fail("mmap");
-    make_folders();
-    curl_global_init(CURL_GLOBAL_ALL);
+    if (!only_checks) {
+        make_folders();
+        curl_global_init(CURL_GLOBAL_ALL);
+    }
     for (int index = 0; index < processes; index++) {
         pid_t child = fork();
         if (child < 0) fail("fork");
         if (child == 0) {
-            work(concurrent);
+            if (only_checks) pass();
+            else work(concurrent);
             return 0;
         }
     }

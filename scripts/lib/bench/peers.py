@@ -1,0 +1,79 @@
+"""Every tool that is compared: the words that start it over a list, and the exit codes of a list with bad URLs."""
+
+import os
+import shutil
+
+PROCESSES = 2
+# curl(1): --parallel-max is at most 300 before 8.11.
+CURL_MOST = 300
+LIKE = ("--validate", "structure", "--digest", "none", "--durability", "none")
+ANY = tuple(range(128))
+
+
+class Peers:
+    """The tools over one list, `in_flight` transfers at once. `python`: of the libraries; None leaves them out."""
+
+    def __init__(self, bench, bare, python, urls, path, in_flight, silence=None):
+        self.bench, self.bare, self.python = bench, bare, python
+        self.urls, self.path, self.in_flight, self.silence = urls, path, in_flight, silence
+        self.words = {
+            "prefetch": (lambda folder: self.prefetch(folder, *LIKE), (0, 3)),
+            "prefetch, defaults": (self.prefetch, (0, 3)),
+            "bare": (lambda folder: self.floor(folder, "none"), (0,)),
+            "bare, same checks": (lambda folder: self.floor(folder, "decode"), (0,)),
+            "curl": (self.curl, ANY),
+            "wget2": (self.wget2, ANY),
+            "aria2": (self.aria2, ANY),
+            "aiohttp": (lambda folder: self.library("aiohttp", folder), (0,)),
+            "img2dataset": (lambda folder: self.library("img2dataset", folder), (0,)),
+            "scrapy": (lambda folder: self.library("scrapy", folder), (0,)),
+        }
+
+    def missing(self, name):
+        """Why a tool cannot be started; None if it can."""
+        if name in ("aiohttp", "img2dataset", "scrapy"):
+            return None if self.python else "its package could not be installed"
+        program = {"curl": "curl", "wget2": "wget2", "aria2": "aria2c"}.get(name)
+        return None if program is None or shutil.which(program) else f"there is no {program} in PATH"
+
+    def prefetch(self, folder, *options):
+        each = max(1, self.in_flight // PROCESSES)
+        words = [self.bench.program("prefetch-coord"), "run", self.path, "--cache", f"{folder}/cache", "-n", str(PROCESSES), "--quiet"]
+        words += ["--max-concurrent-downloads", str(each), "--max-per-host", "0", "--allow-net", "127.0.0.0/8", *options]
+        if self.silence:
+            words += ["--timeout", f"{self.silence}s", "--connect-timeout", f"{self.silence}s", "--tries", "1"]
+        return words
+
+    def floor(self, folder, mode):
+        each = max(1, self.in_flight // PROCESSES)
+        return [self.bare, "-p", str(PROCESSES), "-c", str(each), "-m", mode, "-o", f"{folder}/files", self.path]
+
+    def curl(self, folder):
+        lines = []
+        for number, url in enumerate(self.urls):
+            lines += [f'url = "{url}"', f'output = "{folder}/{number % 256:02x}/{number}"']
+        config = self.bench.write("curl.txt", lines)
+        for shard in range(256):
+            os.makedirs(f"{folder}/{shard:02x}")
+        most = min(CURL_MOST, self.in_flight)
+        words = ["curl", "-q", "--silent", "--fail", "--parallel", "--parallel-immediate", "--parallel-max", str(most), "-K", config]
+        if self.silence:
+            words += ["--connect-timeout", str(self.silence), "--speed-limit", "1000", "--speed-time", str(self.silence)]
+        return words
+
+    def wget2(self, folder):
+        words = ["wget2", "--no-config", "--quiet", "--progress=none", "-i", self.path, f"--max-threads={self.in_flight}", "-P", folder]
+        words += ["--force-directories", "--no-host-directories", "--tries=1", "--no-robots", "--no-hsts"]
+        return words + ([f"--timeout={self.silence}"] if self.silence else [])
+
+    def aria2(self, folder):
+        lines = []
+        for number, url in enumerate(self.urls):
+            lines += [url, f"  out={number % 256:02x}/{number}"]
+        words = ["aria2c", "--no-conf", "--quiet", "-i", self.bench.write("aria2.txt", lines), "-d", folder, "-j", str(self.in_flight)]
+        words += ["--max-connection-per-server=16", "--split=1", "--file-allocation=none", "--max-tries=1"]
+        return words + ([f"--timeout={self.silence}", f"--connect-timeout={self.silence}"] if self.silence else [])
+
+    def library(self, name, folder):
+        program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "peer.py")
+        return [self.python, "-B", program, name, self.path, f"{folder}/files", str(self.in_flight), str(self.silence or 60)]

@@ -1,0 +1,272 @@
+"""The benchmark `sets`: every set with every tool that is installed, in one run; the tables and two charts of docs/PERFORMANCE.md.
+
+Called by scripts/bench."""
+
+import json
+import os
+import random
+import socket
+import statistics
+import sys
+import threading
+import time
+
+import chart
+import left
+import machine
+import rig
+from contest import FAULTS
+from corpus import QUERIES, Corpus
+from peers import PROCESSES, Peers
+from server import Server
+
+PEERS = ["curl", "wget2", "aria2", "aiohttp", "img2dataset", "scrapy"]
+EVERY = ["prefetch", "bare", *PEERS]
+PASS = "curl, then a pass"
+QUIET_CORES = 0.25
+# Median bytes of the generator, requests, transfers at once, tools; what is said of it.
+SETS = {
+    "web": (27_000, 10_000, 64, EVERY, "images of the web"),
+    "small": (9_500, 10_000, 64, EVERY, "small images"),
+    "large": (1_500_000, 200, 32, EVERY, "large images"),
+    "latency": (27_000, 10_000, 512, EVERY, "the server takes 50 to 100 ms for each answer"),
+    "short": (27_000, 5_000, 64, ["prefetch", "bare", "curl"], "a short list, from start to exit"),
+    "hostile": (27_000, 4_000, 32, ["prefetch", "curl", "wget2", "aria2", "aiohttp"], "stalls, drips, errors and cut bodies in the list"),
+    "defaults": (27_000, 4_000, 64, ["prefetch, defaults", "bare, same checks", PASS], "the time to a cache of which every file was decoded and hashed"),
+    "hits": (27_000, 40_000, 64, ["prefetch"], "the same list again over a full cache"),
+}
+SILENCE = 5
+
+
+def arguments():
+    result = rig.parser("sets", __doc__.split("\n\nCalled", maxsplit=1)[0])
+    result.add_argument("--only", default="", help="names of sets, with commas in between (all)")
+    result.add_argument("--tools", default="", help="names of tools, with commas in between (all)")
+    result.add_argument("--reps", type=rig.positive, default=5, help="repetitions (5)")
+    result.add_argument("--scale", type=float, default=1.0, help="times as many requests (1)")
+    result.add_argument("--charts", metavar="FOLDER", help="where performance.svg and hostile.svg go")
+    result.add_argument("--json", metavar="FILE", help="all measured values")
+    result.add_argument("--bare", required=True, help=rig.argparse.SUPPRESS)
+    result.add_argument("--peers", default="", help=rig.argparse.SUPPRESS)
+    options = result.parse_args()
+    for name in filter(None, options.only.split(",")):
+        if name not in SETS:
+            rig.fail(f"there is no set '{name}'", "there are " + ", ".join(SETS), 64)
+    return options
+
+
+class Memory(threading.Thread):
+    """The largest proportional set size of a process and all below it, sampled every 50 ms."""
+
+    def __init__(self, pid):
+        super().__init__(daemon=True)
+        self.pid, self.most, self.ended = pid, 0, threading.Event()
+
+    def run(self):
+        while not self.ended.wait(0.05):
+            self.most = max(self.most, self.sum(self.pid))
+
+    def sum(self, pid):
+        try:
+            with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as file:
+                own = next((int(line.split()[1]) * 1024 for line in file if line.startswith("Pss:")), 0)
+        except OSError:
+            return 0
+        return own + sum(self.sum(child) for child in machine.children(pid))
+
+
+class Set:
+    """One set: its corpus, its server, its list, and the runs of its tools."""
+
+    def __init__(self, bench, options, name):
+        self.bench, self.options, self.name = bench, options, name
+        median, requests, self.in_flight, self.tools, self.about = SETS[name]
+        requests = max(QUERIES, round(requests * options.scale))
+        self.corpus = Corpus(bench.path(f"{name}-corpus"), bench.program("prefetch-origin"), max(1, requests // QUERIES), 1, False)
+        self.server = None
+        if name in ("latency", "hostile"):
+            base = bench.serve(self.corpus.folder, *(["--delay", "50ms-100ms"] if name == "latency" else ["--faults"]))
+        else:
+            self.server = Server(bench.path(f"{name}-nginx"), self.corpus.folder, min(2, os.cpu_count()), False)
+            base = self.server.base
+        self.urls = self.corpus.urls(base)
+        self.bad = self.add_faults(base) if name == "hostile" else 0
+        path = bench.write(f"{name}.txt", self.urls)
+        self.peers = Peers(bench, options.bare, options.peers or None, self.urls, path, self.in_flight, SILENCE if self.bad else None)
+        self.rows = {tool: [] for tool in self.tools if not options.tools or tool in options.tools.split(",")}
+        self.absent = {tool: why for tool in self.rows if tool != PASS and (why := self.peers.missing(tool))}
+        for tool in self.absent:
+            del self.rows[tool]
+
+    def add_faults(self, base):
+        closed = socket.socket()
+        closed.bind(("127.0.0.1", 0))
+        self.closed = closed
+        good = len(self.urls)
+        for fault, share in FAULTS.items():
+            place = f"http://127.0.0.1:{closed.getsockname()[1]}" if fault == "refused" else base
+            self.urls += [f"{place}/fault/{fault}/{number}.jpg" for number in range(max(1, round(share * good / 5000)))]
+        random.Random(1).shuffle(self.urls)
+        return len(self.urls) - good
+
+    def stop(self):
+        if self.server:
+            self.server.stop()
+        if self.bad:
+            self.closed.close()
+
+    def run(self):
+        if self.name == "hits":
+            self.once("prefetch", "full", None)
+        for repetition in range(self.options.reps):
+            names = list(self.rows)
+            turn = repetition % max(1, len(names))
+            for tool in names[turn:] + names[:turn]:
+                row = self.once(tool, f"{repetition}", repetition)
+                self.rows[tool].append(row)
+                rig.say(f"{self.name} {repetition + 1}/{self.options.reps} {tool}: {row['wall']:.2f} s, {row['left']}")
+        if self.name == "web":
+            for tool in self.rows:
+                self.rows[tool][0]["pss"] = self.memory(tool)
+
+    def place(self, tool, run):
+        if self.name == "hits":
+            run = "full"
+        return self.bench.path(f"runs/{self.name}-{tool.replace(' ', '').replace(',', '-')}-{run}")
+
+    def once(self, tool, run, repetition):
+        """One measured run in a fresh folder."""
+        place = self.place(tool, run)
+        os.makedirs(place, exist_ok=True)
+        words, codes = self.peers.words["curl" if tool == PASS else tool]
+        words = words(place)
+        os.sync()
+        self.corpus.warm()
+        machine.touch_memory(QUERIES * self.corpus.bytes + (512 << 20))
+        served = self.server.seconds() if self.server else 0
+        busy, began = machine.busy_seconds(), time.time()
+        wall, cpu, text = self.bench.run(words, ANY_CODE)
+        code = self.bench.children[-1].returncode
+        if tool == PASS:
+            paths = self.bench.write("pass.txt", list(left.files(place)))
+            more, its, _ = self.bench.run([self.options.bare, "-p", str(os.cpu_count()), "-m", "pass", paths])
+            wall, cpu = wall + more, cpu + its
+        noise = machine.busy_seconds() - busy - cpu - (self.server.seconds() - served if self.server else 0)
+        thorough = repetition == 0 and self.name != "hits" or bool(self.bad)
+        found = left.count(place, self.corpus, QUERIES, thoroughly=thorough)
+        row = {"wall": wall, "cpu": cpu, "left": found, "code": code, "noise": max(0, noise / wall) if self.server else None}
+        if self.bad:
+            row["last"] = found["last"] - began
+            if repetition == 0:
+                row["times"] = left.times(place, self.corpus, QUERIES, began)
+        if code not in codes:
+            row["failed"] = f"ended with {code}"
+            rig.say(text[-800:])
+        elif found.get("missing"):
+            row["failed"] = f"{found['missing']:,} images are missing"
+        elif tool.startswith("prefetch") and (found.get("broken") or found.get("other")):
+            row["failed"] = "it kept files that are no images of the list"
+        if self.name != "hits":
+            left.empty(place)
+        return row
+
+    def memory(self, tool):
+        place = self.place(tool, "pss")
+        os.makedirs(place)
+        words = self.peers.words["curl" if tool == PASS else tool][0](place)
+        child = self.bench.start(words)
+        sampler = Memory(child.pid)
+        sampler.start()
+        child.wait()
+        sampler.ended.set()
+        sampler.join()
+        left.empty(place)
+        return sampler.most
+
+    # The table
+
+    def rate(self, tool):
+        return len(self.urls) / statistics.median(row["wall"] for row in self.rows[tool])
+
+    def table(self):
+        rates = {tool: self.rate(tool) for tool, runs in self.rows.items() if not any(row.get("failed") for row in runs)}
+        bases = [base for base in ("curl", "bare", PASS, "bare, same checks") if base in rates]
+        mean = self.corpus.bytes / self.corpus.images / 1000
+        title = f"### {self.name}: {self.about}; {len(self.urls):,} URLs, {mean:,.0f} KB on average, {self.in_flight} in flight"
+        cells = ["tool", "wall s, median (min-max)"] + (["last good image s"] if self.bad else []) + ["URLs/s", *(f"to {base}" for base in bases)]
+        cells += ["CPU us a URL"] + (["PSS MB"] if self.name == "web" else []) + ["left: good / broken / other / missing"]
+        lines = [title, "", f"| {' | '.join(cells)} |", "|---" * len(cells) + "|"]
+        for tool, runs in self.rows.items():
+            walls = [row["wall"] for row in runs]
+            row = [tool, f"{statistics.median(walls):.2f} ({min(walls):.2f}-{max(walls):.2f})"]
+            if self.bad:
+                row.append(f"{statistics.median(one['last'] for one in runs):.2f}")
+            failed = next((one["failed"] for one in runs if one.get("failed")), None)
+            if failed:
+                row += [f"FAILED: {failed}"] + ["-"] * len(bases)
+            else:
+                row += [f"{rates[tool]:,.0f}"] + [f"{rates[tool] / rates[base]:.2f}" for base in bases]
+            row.append(f"{statistics.median(one['cpu'] for one in runs) / len(self.urls) * 1e6:,.0f}")
+            if self.name == "web":
+                row.append(f"{runs[0]['pss'] / 1e6:.0f}")
+            found = next((one["left"] for one in runs if "good" in one["left"]), None)
+            row.append("-" if found is None else f"{found['good']:,} / {found['broken']:,} / {found['other']:,} / {found['missing']:,}")
+            lines.append(f"| {' | '.join(row)} |")
+        for tool, why in self.absent.items():
+            lines += ["", f"Without {tool}: {why}."]
+        return lines + [""]
+
+
+ANY_CODE = range(128)
+
+
+def noise(sets):
+    """Whether the machine was quiet."""
+    most = max((row["noise"] for each in sets for runs in each.rows.values() for row in runs if row["noise"] is not None), default=0)
+    verdict = "The machine was quiet" if most < QUIET_CORES else "The machine was not quiet"
+    return f"{verdict}: other programs used at most {most:.2f} cores during a run."
+
+
+def versions():
+    programs = {"curl": ["curl", "--version"], "wget2": ["wget2", "--version"], "aria2": ["aria2c", "--version"]}
+    programs |= {"nginx": ["nginx", "-v"], "redis": ["redis-server", "--version"]}
+    return ", ".join(f"{name} {machine.version(words)}" for name, words in programs.items())
+
+
+def main():
+    options = arguments()
+    names = [name for name in SETS if not options.only or name in options.only.split(",")]
+    done = []
+    with rig.Rig(options) as bench:
+        for name in names:
+            rig.say(f"{name}: {SETS[name][4]}")
+            each = Set(bench, options, name)
+            try:
+                each.run()
+            finally:
+                each.stop()
+            done.append(each)
+    lines = rig.heading("sets", f"{len(done)} sets, medians of {options.reps}")
+    lines += [
+        f"Kernel {os.uname().release}, {machine.file_system(options.work)}; {versions()}; aiohttp, img2dataset and scrapy are those of "
+        f"scripts/lib/peer-tools. prefetch and the bare program run as {PROCESSES} processes. A fresh folder for each run, the order of the "
+        "tools rotated; what each left is compared with the images of the server by content (other: bodies of errors and parts of files; of img2dataset its metadata). CPU is user and system time of all processes of a "
+        "tool, the private Redis of prefetch included. " + noise(done),
+        "",
+    ]
+    for each in done:
+        lines += each.table()
+    if options.charts:
+        chart.bars(f"{options.charts}/performance.svg", done)
+        for each in done:
+            if each.bad:
+                chart.curve(f"{options.charts}/hostile.svg", each)
+    if options.json:
+        with open(options.json, "w", encoding="utf-8") as file:
+            json.dump({each.name: {"urls": len(each.urls), "tools": each.rows} for each in done}, file, indent=1)
+    rig.publish(options, "sets", lines)
+    return int(any(row.get("failed") for each in done for tool in each.rows if tool.startswith("prefetch") for row in each.rows[tool]))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

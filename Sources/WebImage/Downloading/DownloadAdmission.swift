@@ -4,6 +4,7 @@ internal import Threading
 /// with other processes. Used only on the downloader's thread.
 final class DownloadAdmission {
     let hosts: HostSchedule
+    let proven = ProvenSites()
     private var robots = RobotsBook(isShared: false)
     /// Bandwidth limit for bodies; nil: none.
     private(set) var bandwidth: BandwidthLimit?
@@ -21,7 +22,7 @@ final class DownloadAdmission {
     ) {
         self.configuration = configuration
         self.readRobots = readRobots
-        hosts = HostSchedule(configuration)
+        hosts = HostSchedule(configuration, proven)
         bandwidth = configuration.bandwidth(shared: nil)
     }
 

@@ -32,7 +32,6 @@ final class DownloadLoop {
     private var retries = Heap<Retry>()
     private var nextRetry = 0
     private var now = 0.0
-    private var delivering = ProvenSites()
     private var untrusted = UntrustedSites()
     private var idleWaiters: [UnsafeContinuation<Void, Never>] = []
     /// Results of this and earlier turns for ``handOver()``: callers that are resumed together wake their threads once.
@@ -146,8 +145,8 @@ final class DownloadLoop {
             retries.removeMin()
             if !retry.operation.waiters.isEmpty {
                 retry.operation.beginAttempt()
-                // Another URL probes the host first: this one may be the cause of the silence.
-                enter(retry.operation, at: retry.operation.hostWasSilent ? .last : .first)
+                // After the first tries of its host: another URL may be answered.
+                enter(retry.operation, at: .last)
             }
         }
     }
@@ -222,7 +221,7 @@ final class DownloadLoop {
     private func didEnd(_ operation: DownloadOperation, _ handle: CurlHandle, _ end: TransferEnd) {
         switch end {
         case .image(let image):
-            delivering.insert(operation.request.origin)
+            admission.proven.insert(operation.request.origin)
             didAnswer(operation, nil, firstByte: handle.info.firstByte)
             stop(operation)
             complete(operation, .success(image))
@@ -262,7 +261,7 @@ final class DownloadLoop {
         let site = operation.request.origin
         guard error.code == .secureConnectionFailed, [60, 83, 91].contains(error.underlyingCode),
             untrusted.didRefuse(
-                site, error, isProven: delivering.contains(site), now: MonotonicClock.now)
+                site, error, isProven: admission.proven.contains(site), now: MonotonicClock.now)
         else { return }
         for other in transfers.operations
         where other.request.origin == site && !other.progress.requestWasSent && verifiesCertificate(other) {
@@ -308,7 +307,9 @@ final class DownloadLoop {
         let limits = operation.profile.configuration
         if operation.spent.check(limits, attempts: operation.attempts) != nil { return false }
         let progress = operation.progress
-        guard error.code == .timedOut, progress.requestWasSent, !delivering.contains(operation.request.origin) else {
+        guard error.code == .timedOut, progress.requestWasSent,
+            !admission.proven.contains(operation.request.origin)
+        else {
             return true
         }
         return !progress.wasTooSlow && operation.spent.seconds < limits.lowSpeedTime

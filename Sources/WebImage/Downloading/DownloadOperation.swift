@@ -110,6 +110,8 @@ final class DownloadOperation {
     private(set) var attempts: Int
     /// Attempts that only found the host unreachable: they do not count against the URL.
     private var excused = 0
+    /// Tries that probes of its host made in its place.
+    private var triesByProbes = 0
     private(set) var hostWasSilent = false
     /// Due time of the retry and the last error, while it waits for a retry.
     private(set) var pause: (due: Double, error: WebImageError)?
@@ -117,7 +119,7 @@ final class DownloadOperation {
 
     /// Whether the hop is still at the site to which the user's credentials apply.
     var isAtOrigin: Bool { redirects == 0 || request.origin == start.origin }
-    var countedAttempts: Int { attempts - excused }
+    var countedAttempts: Int { attempts - excused + triesByProbes }
     /// The partial body, if the hop can resume it.
     var rest: PartialBody? { partial.flatMap { $0.url == request.text ? $0 : nil } }
 
@@ -140,6 +142,8 @@ final class DownloadOperation {
         self.hostWasSilent = hostWasSilent
         if isExcused { excused += 1 }
     }
+
+    func add(triesByProbes count: Int) { triesByProbes += count }
 
     func pause(until due: Double, after error: WebImageError, now: Double) {
         since = now

@@ -4,7 +4,7 @@ internal import HeapModule
 enum QueuePlace {
     case first
     case inOrder
-    /// At the end: a retry after the host did not respond.
+    /// At the end: a retry.
     case last
 }
 

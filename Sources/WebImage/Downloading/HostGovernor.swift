@@ -131,7 +131,20 @@ final class HostGovernor {
     /// The error for a URL of a host that was given up; nil if it may be requested or still waits for probes.
     /// * `arrivedAt`: start of its wait.
     /// * `wasAttempted`: whether its own last attempt got no response.
-    func refusal(of host: String, arrivedAt: Double, wasAttempted: Bool, now: Double) -> WebImageError? {
+    /// * `triesLeft`: with as many failed probes that stood for it, its tries are used up; nil: they do not count.
+    func refusal(
+        of host: String, arrivedAt: Double, wasAttempted: Bool, triesLeft: Int?, now: Double
+    ) -> WebImageError? {
+        if let triesLeft {
+            let count = probes(of: host, standingForURLSince: arrivedAt, wasAttempted: wasAttempted, now: now)
+            if count > 0, count >= triesLeft, let health = records[host]?.health,
+                var error = health.lastError ?? health.cause
+            {
+                error.message = "\(count) \(count == 1 ? "probe" : "probes") of its host failed: \(error.message)"
+                error.isTransient = false
+                return error
+            }
+        }
         guard let health = records[host]?.health, health.isAbandoned(waitLimit: policy.waitLimit, now: now),
             health.isAbandoned(since: arrivedAt, wasAttempted: wasAttempted),
             let since = health.unresponsiveSince, var error = health.cause
@@ -139,6 +152,16 @@ final class HostGovernor {
         error.message = "the host has given no answer for \(Int(now - since)) s: \(error.message)"
         error.isTransient = false
         return error
+    }
+
+    /// How many probes of a host on hold stood for a URL that waits for it; 0 for another host.
+    /// * `since`: start of its wait.
+    /// * `wasAttempted`: whether its own last attempt got no response.
+    func probes(of host: String, standingForURLSince since: Double, wasAttempted: Bool, now: Double) -> Int {
+        guard let health = records[host]?.health, health.unresponsiveSince != nil || health.holdUntil > now else {
+            return 0
+        }
+        return health.probes(standingForURLSince: since, wasAttempted: wasAttempted)
     }
 
     // MARK: Results of requests
@@ -214,11 +237,10 @@ final class HostGovernor {
 
     // MARK: Other processes
 
-    var hasMessages: Bool { !wanting.isEmpty || !news.isEmpty }
-
     /// Returns requests and reports, and marks them as sent.
     /// * `waiting`: number of waiting operations of a host.
     func takeMessages(waiting: (String) -> Int) -> (hostRequests: [HostSlotRequest], news: [HostReport]) {
+        guard !wanting.isEmpty || !news.isEmpty else { return ([], []) }
         var hostRequests: [HostSlotRequest] = []
         for host in wanting {
             if let rate = records[host]?.rate {

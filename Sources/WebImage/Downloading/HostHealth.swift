@@ -14,7 +14,8 @@ struct HostHealth {
     var isProbing = false
     /// Whether the unanswered request had been sent: some servers never answer some URLs.
     private var wasReached = false
-    /// Start times of the last unanswered probes, at most ``evidence``.
+    /// Start times of the last failed probes, at most ``mostProbes``: requests to a host on hold that it left unanswered, or answered with
+    /// another back-off request.
     private var failedProbes: [Double] = []
     private(set) var answeredAt = -Double.infinity
     /// Reduced limit of concurrent transfers, if any.
@@ -33,6 +34,7 @@ struct HostHealth {
     static let maxPauseOfReached = 8.0
     /// Failed probes after which a URL ends without its own request, if the host accepts connections.
     private static let evidence = 3
+    private static let mostProbes = 16
     /// Seconds without a back-off request after which pauses start with the shortest again.
     static let backoffResetAfter = 30.0
     /// Shorter times to the first byte never count as slow.
@@ -68,7 +70,20 @@ struct HostHealth {
     /// * `wasAttempted`: whether its own last attempt got no response.
     func isAbandoned(since: Double, wasAttempted: Bool) -> Bool {
         guard wasReached, !wasAttempted else { return true }
-        return failedProbes.count == Self.evidence && failedProbes[0] >= since
+        return failedProbes(since: since) >= Self.evidence
+    }
+
+    /// How many probes stood for a URL: those that have failed since its arrival; if only responses are missing, not before they are
+    /// enough to say something of a URL that was not attempted.
+    func probes(standingForURLSince since: Double, wasAttempted: Bool) -> Int {
+        let count = failedProbes(since: since)
+        return unresponsiveSince == nil || isAbandoned(since: since, wasAttempted: wasAttempted) ? count : 0
+    }
+
+    private func failedProbes(since: Double) -> Int { failedProbes.count { $0 >= since } }
+
+    private mutating func addFailedProbe(_ began: Double) {
+        failedProbes = failedProbes.suffix(Self.mostProbes - 1) + [began]
     }
 
     /// Whether a failure means that the host is not responding.
@@ -95,7 +110,7 @@ struct HostHealth {
             probes += 1
             lastError = error
             self.wasReached = self.wasReached && wasReached
-            failedProbes = failedProbes.suffix(Self.evidence - 1) + [began]
+            addFailedProbe(began)
             let longest = self.wasReached ? Self.maxPauseOfReached : Self.longestPause
             holdUntil = now + Self.pause(probes, jitter, atMost: longest)
             return true
@@ -141,6 +156,7 @@ struct HostHealth {
         if let error, status == 429 || error.retryAfter != nil || unavailable >= 3 {
             // Requests already running when it first asked for back-off count as one.
             guard began >= refusedAt else { return isNews }
+            if refusals > 0 { addFailedProbe(began) } else { failedProbes = [] }
             refusals += 1
             refusedAt = now
             lastError = error
@@ -150,6 +166,8 @@ struct HostHealth {
             window = max(1, Double(running) / 2)
             return true
         }
+        // What it answers otherwise is no back-off.
+        failedProbes = []
         if refusals > 0, now - refusedAt >= Self.backoffResetAfter {
             refusals = 0
             lastError = nil
@@ -179,6 +197,9 @@ struct HostHealth {
     }
 
     mutating func adopt(_ news: HostReport) {
+        // A later end means that a probe of another process has failed, which began after the hold.
+        let isLonger = news.until > holdUntil + Self.minPause / 2
+        if isLonger, news.state == .silent ? unresponsiveSince != nil : refusals > 0 { addFailedProbe(holdUntil) }
         lastError = news.error
         holdUntil = max(holdUntil, news.until)
         switch news.state {
@@ -209,9 +230,11 @@ struct HostHealth {
         window = 2
     }
 
+    private static let minPause = 1.0
+
     /// 1 s, doubled each time, plus up to 10 % so that processes do not retry in step.
     private static func pause(_ times: Int, _ jitter: Double, atMost longest: Double = longestPause) -> Double {
-        var pause = 1.0
+        var pause = minPause
         for _ in 0..<max(0, times) where pause < longest { pause *= 2 }
         return min(pause, longest) * (1 + jitter / 10)
     }

@@ -11,7 +11,7 @@ public struct HostPolicy: Sendable, Equatable {
     /// Consecutive failures (no name, no connection, no response) that put a host on hold except for single probes; default nil (never).
     public var failuresInARow: Int?
     /// How long URLs wait for a host on hold before they fail like its last request; default 30. Later URLs, except for probes, fail at
-    /// once until it responds.
+    /// once until it responds. Of a site that has never completed a body each failed probe is also a try of all URLs that wait for it.
     public var waitLimit = 30.0
     /// Domains that each count as one host, including all subdomains. Default: none.
     public var groups: [String] = []

@@ -8,8 +8,10 @@ final class HostSchedule {
     private(set) var governor: HostGovernor?
     /// Its share of the transfers that all processes together may have to a host; nil: not shared.
     private var shares: HostShares?
+    private let proven: ProvenSites
 
-    init(_ configuration: ImageDownloader.Configuration) {
+    init(_ configuration: ImageDownloader.Configuration, _ proven: ProvenSites) {
+        self.proven = proven
         self.configuration = configuration
         queue = DownloadQueue(order: configuration.executionOrder)
         governor = configuration.governor(isShared: false)
@@ -60,7 +62,7 @@ final class HostSchedule {
             next.takeSlot(isProbe: false)
             return (next, nil)
         }
-        let (governor, shares, now) = (governor, shares, MonotonicClock.now)
+        let (governor, shares, proven, now) = (governor, shares, proven, MonotonicClock.now)
         var isProbe = false
         let next = queue.next { host, limits, running, waiting in
             isProbe = false
@@ -69,25 +71,42 @@ final class HostSchedule {
             }
             guard let governor else { return .next }
             if governor.isAbandoned(host, now: now) {
-                return .first(where: { Self.refusal(of: $0, by: governor, now: now) != nil })
+                return .first(where: { Self.refusal(of: $0, by: governor, proven, now: now) != nil })
             }
             guard governor.mayBegin(host, rate: limits.rate, running: running, waiting: waiting, now: now) else {
-                return .no
+                guard governor.probes(of: host, standingForURLSince: -.infinity, wasAttempted: true, now: now) > 0
+                else { return .no }
+                return .first(where: { Self.refusal(of: $0, by: governor, proven, now: now) != nil })
             }
             isProbe = governor.isProbe
             return isProbe ? .any(of: { !$0.hostWasSilent }) : .next
         }
         guard let next else { return nil }
-        next.takeSlot(isProbe: isProbe)
         // A probe is sent however long the host has been silent.
-        return (next, isProbe ? nil : governor.flatMap { Self.refusal(of: next, by: $0, now: now) })
+        let refusal = isProbe ? nil : governor.flatMap { Self.refusal(of: next, by: $0, proven, now: now) }
+        if let governor, refusal == nil { next.add(triesByProbes: Self.triesByProbes(of: next, governor, proven, now)) }
+        next.takeSlot(isProbe: isProbe)
+        return (next, refusal)
     }
 
     private static func refusal(
-        of operation: DownloadOperation, by governor: HostGovernor, now: Double
+        of operation: DownloadOperation, by governor: HostGovernor, _ proven: ProvenSites, now: Double
     ) -> WebImageError? {
-        governor.refusal(
-            of: operation.host, arrivedAt: operation.since, wasAttempted: operation.hostWasSilent, now: now)
+        // The try that waits here is counted already.
+        let left = operation.profile.retryPolicy.maxAttempts - (operation.countedAttempts - 1)
+        return governor.refusal(
+            of: operation.host, arrivedAt: operation.since, wasAttempted: operation.hostWasSilent,
+            triesLeft: proven.contains(operation.request.origin) ? nil : left, now: now)
+    }
+
+    /// How many tries of a waiting URL were made by others: while a host that has never completed a body is on hold, one probe stands for
+    /// all that wait. A host that has may be restarting: its URLs wait as long as ``HostPolicy/waitLimit`` says.
+    private static func triesByProbes(
+        of operation: DownloadOperation, _ governor: HostGovernor, _ proven: ProvenSites, _ now: Double
+    ) -> Int {
+        guard !proven.contains(operation.request.origin) else { return 0 }
+        return governor.probes(
+            of: operation.host, standingForURLSince: operation.since, wasAttempted: operation.hostWasSilent, now: now)
     }
 
     func release(_ operation: DownloadOperation) {
@@ -126,7 +145,8 @@ final class HostSchedule {
         let isExcused = governor.didFail(
             operation.host, error, wasReached: progress.requestWasSent, began: progress.hopStart,
             now: MonotonicClock.now)
-        operation.didFail(hostWasSilent: true, isExcused: isExcused)
+        operation.didFail(
+            hostWasSilent: true, isExcused: isExcused && proven.contains(operation.request.origin))
         endProbe(of: operation)
     }
 
@@ -159,7 +179,6 @@ final class HostSchedule {
 
     /// Returns requests and reports for others, and marks them as sent.
     func takeMessages() -> (hostRequests: [HostSlotRequest], shares: [HostShareRequest], news: [HostReport]) {
-        guard governor?.hasMessages == true || shares?.hasRequests == true else { return ([], [], []) }
         let calls = governor?.takeMessages { queue.waitingCount(host: $0) }
         return (calls?.hostRequests ?? [], shares?.takeRequests { load(of: $0) } ?? [], calls?.news ?? [])
     }

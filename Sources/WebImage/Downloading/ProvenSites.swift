@@ -1,15 +1,16 @@
-/// Sites (scheme, host, port) that have completed a body. Two rules trust them more: a URL that was too slow is retried there
-/// (`DownloadLoop.mayTryAgain`), and one refused certificate does not fail all of their URLs (``UntrustedSites``).
-struct ProvenSites {
+/// Sites (scheme, host, port) that have completed a body. Three rules trust them more: a URL that was too slow is retried there
+/// (`DownloadLoop.mayTryAgain`), one refused certificate does not fail all of their URLs (``UntrustedSites``), and a probe of such a host
+/// is no try of the URLs that wait for it (``HostSchedule``). Used only on the downloader's thread.
+final class ProvenSites {
     private var sites: Set<String> = []
     /// Consecutive bodies often come from one site.
     private var last = ""
     /// Beyond this number all are dropped: a site is trusted again with its next body.
     private static let most = 16_384
 
-    func contains(_ site: String) -> Bool { sites.contains(site) }
+    func contains(_ site: String) -> Bool { site == last || sites.contains(site) }
 
-    mutating func insert(_ site: String) {
+    func insert(_ site: String) {
         guard site != last else { return }
         last = site
         guard !sites.contains(site) else { return }

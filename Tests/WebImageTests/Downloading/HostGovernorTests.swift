@@ -15,6 +15,12 @@ struct HostGovernorTests {
         return HostGovernor(policy, isShared: isShared, random: { 0 })
     }
 
+    /// Whether it has nothing for other processes.
+    private func isSilent(_ governor: HostGovernor) -> Bool {
+        let calls = governor.takeMessages { _ in 1 }
+        return calls.hostRequests.isEmpty && calls.news.isEmpty
+    }
+
     private static let refused = WebImageError(.cannotConnectToHost, "refused", isTransient: true)
 
     private static func status(_ status: Int, retryAfter: Double? = nil) -> WebImageError {
@@ -53,6 +59,70 @@ struct HostGovernorTests {
         #expect(mean <= rate && mean >= rate * 0.9, "\(mean) of \(rate)")
     }
 
+    @Test(
+        "A failed probe stands for those who waited before it, of one that gives no response only for those without one"
+    )
+    func probesStand() {
+        let governor = governor()
+        func probes(since: Double, wasAttempted: Bool = false, now: Double) -> Int {
+            governor.probes(of: "h", standingForURLSince: since, wasAttempted: wasAttempted, now: now)
+        }
+        for _ in 0..<3 { _ = governor.didFail("h", Self.refused, wasReached: false, began: 1, now: 2) }
+        #expect(probes(since: 0, now: 2) == 0, "what began before the hold is no probe")
+        var now = 2.0
+        for count in 1...4 {
+            now += 61
+            #expect(governor.mayBegin("h", rate: nil, running: 0, waiting: 9, now: now) && governor.isProbe)
+            _ = governor.didFail("h", Self.refused, wasReached: false, began: now, now: now)
+            #expect(probes(since: 0, now: now) == count && probes(since: now, now: now) == 1)
+            #expect(probes(since: now + 1, now: now) == 0)
+        }
+        governor.didAnswer("h", nil, firstByte: nil, began: now, running: 1, maxWait: 60, now: now)
+        #expect(probes(since: 0, now: now) == 0)
+
+        let silence = WebImageError(.timedOut, "no header line for 5 s", isTransient: true)
+        for _ in 0..<3 { _ = governor.didFail("h", silence, wasReached: true, began: now, now: now) }
+        for count in 1...3 {
+            now += 61
+            #expect(governor.mayBegin("h", rate: nil, running: 0, waiting: 9, now: now))
+            _ = governor.didFail("h", silence, wasReached: true, began: now, now: now)
+            #expect(probes(since: 0, wasAttempted: true, now: now) == count)
+            #expect(probes(since: 0, now: now) == (count < 3 ? 0 : 3), "others prove nothing about it")
+        }
+        governor.didAnswer("h", Self.status(404), firstByte: nil, began: now, running: 1, maxWait: 60, now: now)
+
+        for count in 0...2 {
+            governor.didAnswer(
+                "h", Self.status(503, retryAfter: 1), firstByte: nil, began: now, running: 2, maxWait: 60, now: now)
+            // It had begun before: one request that was running beside it.
+            governor.didAnswer(
+                "h", Self.status(503, retryAfter: 1), firstByte: nil, began: now - 0.5, running: 1, maxWait: 60,
+                now: now)
+            #expect(probes(since: 0, now: now) == count)
+            now += 2
+            #expect(probes(since: 0, now: now) == 0, "it may be asked")
+        }
+        governor.didAnswer("h", nil, firstByte: nil, began: now, running: 1, maxWait: 60, now: now)
+        #expect(probes(since: 0, now: now) == 0)
+    }
+
+    @Test("A probe of another process that failed stands for this one's URLs too")
+    func probesElsewhere() {
+        let governor = governor(isShared: true)
+        func adopt(until: Double, now: Double) {
+            let report = HostReport(
+                host: "h", state: .silent, until: until, since: 10, failures: 3, error: Self.refused)
+            governor.adopt([report], now: now)
+        }
+        adopt(until: 11, now: 10)
+        #expect(governor.probes(of: "h", standingForURLSince: 5, wasAttempted: false, now: 10) == 0)
+        adopt(until: 11, now: 10.5)
+        #expect(governor.probes(of: "h", standingForURLSince: 5, wasAttempted: false, now: 10.5) == 0)
+        adopt(until: 13, now: 11.1)
+        #expect(governor.probes(of: "h", standingForURLSince: 5, wasAttempted: false, now: 11.1) == 1)
+        #expect(governor.probes(of: "h", standingForURLSince: 12, wasAttempted: false, now: 11.1) == 0)
+    }
+
     @Test("Without others a governor keeps to its rate by itself")
     func alone() {
         let governor = governor()
@@ -66,7 +136,7 @@ struct HostGovernorTests {
         // What was not used is not saved up.
         #expect(governor.mayBegin("a", rate: 10, running: 0, waiting: 9, now: 100))
         #expect(!governor.mayBegin("a", rate: 10, running: 0, waiting: 9, now: 100.01))
-        #expect(!governor.hasMessages)
+        #expect(isSilent(governor))
     }
 
     @Test("With others it asks once for a share, and begins at the instants it is given")
@@ -76,7 +146,7 @@ struct HostGovernorTests {
         #expect(!governor.mayBegin("a", rate: 20, running: 0, waiting: 3, now: 1.01))
         let calls = governor.takeMessages { _ in 3 }
         #expect(calls.hostRequests == [HostSlotRequest(host: "a", count: 3, rate: 20)])
-        #expect(!governor.hasMessages)
+        #expect(isSilent(governor))
         governor.grant("a", HostReservation(first: 2, interval: 0.05, count: 2), now: 1.1)
         #expect(governor.nextDue(now: 1.1) == "a")
         #expect(!governor.mayBegin("a", rate: 20, running: 0, waiting: 3, now: 1.1))
@@ -90,10 +160,10 @@ struct HostGovernorTests {
         governor.grant("a", nil, now: 2.3)
         #expect(governor.nextDue(now: 2.3) == "a")
         #expect(!governor.mayBegin("a", rate: 20, running: 1, waiting: 2, now: 2.31))
-        #expect(!governor.hasMessages)
+        #expect(isSilent(governor))
         #expect(governor.nextDue(now: 3) == "a")
         #expect(!governor.mayBegin("a", rate: 20, running: 1, waiting: 2, now: 3))
-        #expect(governor.hasMessages)
+        #expect(!isSilent(governor))
     }
 
     @Test(
@@ -114,19 +184,19 @@ struct HostGovernorTests {
         #expect(governor.didFail("a", Self.refused, wasReached: false, began: 1, now: 1.1))
         #expect(!governor.mayBegin("a", rate: nil, running: 0, waiting: 9, now: 3))
         #expect(governor.mayBegin("a", rate: nil, running: 0, waiting: 9, now: 3.1))
-        #expect(governor.refusal(of: "a", arrivedAt: 0, wasAttempted: false, now: 4.9) == nil)
+        #expect(governor.refusal(of: "a", arrivedAt: 0, wasAttempted: false, triesLeft: nil, now: 4.9) == nil)
         // The probe is still on its way when the patience ends: others end as the last one did.
         #expect(governor.isAbandoned("a", now: 5))
-        let refusal = try #require(governor.refusal(of: "a", arrivedAt: 0, wasAttempted: false, now: 5))
+        let refusal = try #require(governor.refusal(of: "a", arrivedAt: 0, wasAttempted: false, triesLeft: nil, now: 5))
         #expect(refusal.code == .cannotConnectToHost && !refusal.isTransient)
         #expect(refusal.message == "the host has given no answer for 5 s: refused")
         #expect(!governor.didFail("a", Self.refused, wasReached: false, began: 3.1, now: 5.1))
-        #expect(governor.refusal(of: "a", arrivedAt: 0, wasAttempted: false, now: 9) != nil)
+        #expect(governor.refusal(of: "a", arrivedAt: 0, wasAttempted: false, triesLeft: nil, now: 9) != nil)
         // Four seconds later one of them may look again.
-        #expect(governor.refusal(of: "a", arrivedAt: 0, wasAttempted: false, now: 9.2) == nil)
+        #expect(governor.refusal(of: "a", arrivedAt: 0, wasAttempted: false, triesLeft: nil, now: 9.2) == nil)
         #expect(governor.mayBegin("a", rate: nil, running: 0, waiting: 1, now: 9.2))
         governor.didAnswer("a", nil, firstByte: 0.1, began: 9.2, running: 1, maxWait: 60, now: 9.3)
-        #expect(governor.refusal(of: "a", arrivedAt: 0, wasAttempted: false, now: 9.3) == nil)
+        #expect(governor.refusal(of: "a", arrivedAt: 0, wasAttempted: false, triesLeft: nil, now: 9.3) == nil)
         #expect(governor.nextDue(now: 9.3) == "a")
         #expect(governor.mayBegin("a", rate: nil, running: 0, waiting: 9, now: 9.3))
     }
@@ -212,7 +282,7 @@ struct HostGovernorTests {
         for _ in 0..<10 {
             outageReporter.didAnswer("a", nil, firstByte: 0.1, began: 0, running: 32, maxWait: 60, now: 0)
         }
-        #expect(!outageReporter.hasMessages)
+        #expect(isSilent(outageReporter))
         for _ in 0..<100 {
             outageReporter.didAnswer("a", nil, firstByte: 3, began: 0, running: 32, maxWait: 60, now: 1)
         }
@@ -227,7 +297,7 @@ struct HostGovernorTests {
         let narrowest = try #require(outageReporter.takeMessages { _ in 0 }.news.first)
         #expect(narrowest.failures == 2)
         for _ in 0..<50 { outageReporter.didAnswer("a", nil, firstByte: 3, began: 1, running: 2, maxWait: 60, now: 3) }
-        #expect(!outageReporter.hasMessages)
+        #expect(isSilent(outageReporter))
         outageReporter.didAnswer("a", nil, firstByte: 3, began: 1, running: 2, maxWait: 60, now: 18)
         #expect(outageReporter.takeMessages { _ in 0 }.news.map(\.until) == [48])
 
@@ -235,7 +305,7 @@ struct HostGovernorTests {
         #expect(hearer.mayBegin("a", rate: nil, running: 1, waiting: 9, now: 3))
         #expect(!hearer.mayBegin("a", rate: nil, running: 2, waiting: 9, now: 3))
         #expect(hearer.reason(for: "a", now: 3)?.text == "at most 2 at once for now")
-        #expect(!hearer.hasMessages)
+        #expect(isSilent(hearer))
         // Its own answers are fast: more at once, whatever was said before.
         for _ in 0..<40 { hearer.didAnswer("a", nil, firstByte: 0.1, began: 3, running: 2, maxWait: 60, now: 4) }
         #expect(hearer.mayBegin("a", rate: nil, running: 20, waiting: 9, now: 4))
@@ -290,7 +360,7 @@ struct HostGovernorTests {
         second.adopt(news, now: 0)
         #expect(!second.mayBegin("a", rate: nil, running: 0, waiting: 1, now: 0.5))
         #expect(!second.mayBegin("b", rate: nil, running: 0, waiting: 1, now: 8.5))
-        #expect(!second.hasMessages)
+        #expect(isSilent(second))
         #expect(second.mayBegin("a", rate: nil, running: 0, waiting: 1, now: 1.5))
         second.didAnswer("a", nil, firstByte: 0.1, began: 1.5, running: 1, maxWait: 60, now: 1.6)
         #expect(second.takeMessages { _ in 0 }.news.map(\.state) == [.good])
@@ -321,7 +391,7 @@ struct HostGovernorTests {
         #expect(governor.mayBegin("h", rate: nil, running: 0, waiting: 1, now: 2.5))
         let noByte = WebImageError(.timedOut, "no byte", isTransient: true)
         _ = governor.didFail("h", noByte, wasReached: true, began: 2.5, now: 7)
-        let refusal = governor.refusal(of: "h", arrivedAt: 0, wasAttempted: false, now: 7.5)
+        let refusal = governor.refusal(of: "h", arrivedAt: 0, wasAttempted: false, triesLeft: nil, now: 7.5)
         #expect(
             refusal?.code == .cannotFindHost && refusal?.message == "the host has given no answer for 6 s: no such name"
         )
@@ -330,7 +400,9 @@ struct HostGovernorTests {
         governor.adopt([news], now: 1)
         _ = governor.mayBegin("n", rate: nil, running: 0, waiting: 1, now: 9.5)
         _ = governor.didFail("n", noByte, wasReached: true, began: 9.5, now: 10)
-        #expect(governor.refusal(of: "n", arrivedAt: 0, wasAttempted: false, now: 10.5)?.code == .cannotFindHost)
+        #expect(
+            governor.refusal(of: "n", arrivedAt: 0, wasAttempted: false, triesLeft: nil, now: 10.5)?.code
+                == .cannotFindHost)
     }
 
     @Test(
@@ -340,7 +412,7 @@ struct HostGovernorTests {
         let governor = governor(waitLimit: 5)
         let noAnswer = WebImageError(.timedOut, "no header line for 2 s", isTransient: true)
         func refuses(_ arrivedAt: Double, wasAttempted: Bool = false, at now: Double) -> Bool {
-            governor.refusal(of: "a", arrivedAt: arrivedAt, wasAttempted: wasAttempted, now: now) != nil
+            governor.refusal(of: "a", arrivedAt: arrivedAt, wasAttempted: wasAttempted, triesLeft: nil, now: now) != nil
         }
         for _ in 0..<3 { _ = governor.didFail("a", noAnswer, wasReached: true, began: 0, now: 2) }
         var begins: [Double] = []
@@ -373,6 +445,6 @@ struct HostGovernorTests {
         #expect(second.mayBegin("a", rate: nil, running: 1, waiting: 1, now: 1.6))
         #expect(second.takeMessages { _ in 0 }.news.map(\.state) == [.good])
         #expect(!third.mayBegin("a", rate: nil, running: 1, waiting: 1, now: 1.6))
-        #expect(!third.hasMessages)
+        #expect(isSilent(third))
     }
 }

@@ -115,6 +115,44 @@ struct ImageDownloaderHostTests {
         #expect(late?.code == .cannotConnectToHost)
     }
 
+    @Test("On a host that has never completed a body, a probe is a try of every URL that waits", arguments: [1, 2])
+    func probesStandForAll(tries: Int) async throws {
+        let closed = try ClosedPort()
+        let downloader = try makeDownloader {
+            $0.hosts.failuresInARow = 3
+            $0.hosts.waitLimit = 3600
+            $0.maxConcurrentDownloads = 3
+            $0.maxAttempts = tries
+        }
+        let errors = await failures(of: 30, "http://127.0.0.1:\(closed.port)/", downloader)
+        for error in errors { #expect(error?.code == .cannotConnectToHost) }
+        #expect(errors.count { $0?.message.hasPrefix("\(tries) probe") == true && $0?.attempts == 0 } > 20, "\(errors)")
+    }
+
+    @Test("A host that only asks for back-off gets a request per Retry-After, which stands for every URL that waits")
+    func onlyBusy() async throws {
+        let server = try OriginServer()
+        server.setFallback { _ in .busy(retryAfter: 1) }
+        let downloader = try makeDownloader {
+            $0.hosts.backsOff = true
+            $0.maxConcurrentDownloads = 4
+            $0.maxAttempts = 3
+            $0.maxRetryAfter = 0.1
+        }
+        let errors = await failures(of: 40, server.url("/"), downloader)
+        for error in errors { #expect(error?.httpStatus == 503) }
+        #expect(errors.count { $0?.message.hasPrefix("3 probes of its host failed: ") == true } > 30, "\(errors)")
+        // The first four, a probe for each of three tries, and what was let in beside one.
+        #expect(server.requests.count <= 12, "\(server.requests.count)")
+    }
+
+    private func failures(of count: Int, _ url: String, _ downloader: ImageDownloader) async -> [WebImageError?] {
+        await withTaskGroup(of: WebImageError?.self) { group in
+            for index in 0..<count { group.addTask { await downloader.failure("\(url)\(index)") } }
+            return await group.reduce(into: []) { $0.append($1) }
+        }
+    }
+
     @Test("A host that was given up is asked again, one URL at a time, and has all of them once it answers")
     func isFoundAgain() async throws {
         let first = try OriginServer()
@@ -166,12 +204,11 @@ struct ImageDownloaderHostTests {
         let downloader = try makeDownloader {
             $0.hosts.failuresInARow = 2
             $0.hosts.waitLimit = 30
-            $0.maxAttempts = 1
+            $0.maxAttempts = 2
             $0.downloadTimeout = 0.3
         }
         let urls = (0..<2).map { server.url("/hang/\($0)") }
         let hanging = urls.map { url in Task { await downloader.failure(url) } }
-        // One of them: the other has ended, before anything was known of the host.
         try await until {
             await downloader.states(of: Set(urls)).values.contains { $0.reason.contains("failures in a row") }
         }

@@ -42,6 +42,7 @@ class Peers:
         words += ["--max-concurrent-downloads", str(each), "--max-per-host", "0", "--allow-net", "127.0.0.0/8", *options]
         if self.silence:
             words += ["--timeout", f"{self.silence}s", "--connect-timeout", f"{self.silence}s", "--tries", "1"]
+            words += ["--low-speed-limit", "1000", "--low-speed-time", f"{self.silence}s"]
         return words
 
     def floor(self, folder, mode):

@@ -27,6 +27,20 @@ enum ChunkSurgery {
             + pngChunk("IHDR", bigEndian(width) + bigEndian(height) + [8, 2, 0, 0, 0])
     }
 
+    /// The PNG with the CRC of each chunk made right, as far as the lengths lead.
+    static func repaired(_ png: [UInt8]) -> [UInt8] {
+        var (result, start) = (png, 8)
+        while start + 12 <= png.count {
+            let length = png[start..<start + 4].reduce(0) { $0 << 8 | Int($1) }
+            guard start + 12 + length <= png.count else { break }
+            let body = Array(png[start + 4..<start + 8 + length])
+            let end = start + 8 + length
+            result.replaceSubrange(end..<end + 4, with: bigEndian(Int(reference_crc32(body, body.count))))
+            start = end + 4
+        }
+        return result
+    }
+
     /// The first place of a sequence; the tests only look for what is there.
     static func offset(of pattern: [UInt8], in bytes: [UInt8]) -> Int {
         (0...(bytes.count - pattern.count)).first { bytes[$0..<$0 + pattern.count].elementsEqual(pattern) }

@@ -29,5 +29,7 @@ void avif_header(const request_t *request, result_t *result);
 void avif_structure(const request_t *request, result_t *result);
 void avif_check(const request_t *request, result_t *result);
 void avif_pixels(const request_t *request, result_t *result);
+/// An `image_codec_status`: of the boxes that describe the images, beyond what libavif looks at.
+int avif_box_status(const request_t *request);
 bool avif_is_loaded(void);
 void avif_describe(char text[IMAGE_CODEC_TEXT]);

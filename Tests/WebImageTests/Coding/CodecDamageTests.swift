@@ -134,6 +134,7 @@ struct CodecDamageTests {
     /// Single bytes damaged: any verdict, no crash, and what `structure` rejects, `decode` rejects too.
     @Test(arguments: [
         Sample.animatedPNG, .gif, .animatedGIF, .compressedGIF, .webp, .lossyWebP, .alphaWebP, .animatedWebP, .avif,
+        .animatedAVIF,
     ])
     func `no damaged byte upsets the walk`(sample: Sample) {
         for place in 0..<sample.bytes.count {

@@ -5,7 +5,7 @@ import WebImage
 enum Sample: String, CaseIterable, Sendable {
     case baselineJPEG, progressiveJPEG, restartJPEG, grayJPEG, cmykJPEG
     case png, interlacedPNG, palettePNG, gray16PNG, rgba16PNG, interlacedGrayAlphaPNG
-    case animatedPNG, gif, animatedGIF, compressedGIF, webp, lossyWebP, alphaWebP, animatedWebP, avif
+    case animatedPNG, gif, animatedGIF, compressedGIF, webp, lossyWebP, alphaWebP, animatedWebP, avif, animatedAVIF
 
     static let width = 41
     static let height = 29
@@ -23,7 +23,7 @@ enum Sample: String, CaseIterable, Sendable {
             .png
         case .gif, .animatedGIF, .compressedGIF: .gif
         case .webp, .lossyWebP, .alphaWebP, .animatedWebP: .webp
-        case .avif: .avif
+        case .avif, .animatedAVIF: .avif
         }
     }
 
@@ -39,10 +39,11 @@ enum Sample: String, CaseIterable, Sendable {
             case .palettePNG, .gif, .animatedGIF, .compressedGIF: .indexed
             default: .rgb
             }
-        let frames = level == .header ? 1 : frameCount
+        // The boxes of an AVIF come first.
+        let frames = level == .header && format != .avif ? 1 : frameCount
         let hasAlpha =
             switch self {
-            case .rgba16PNG, .interlacedGrayAlphaPNG, .alphaWebP: true
+            case .rgba16PNG, .interlacedGrayAlphaPNG, .alphaWebP, .animatedAVIF: true
             default: false
             }
         return ImageInfo(
@@ -52,7 +53,7 @@ enum Sample: String, CaseIterable, Sendable {
 
     var frameCount: Int {
         switch self {
-        case .animatedPNG, .animatedWebP: 2
+        case .animatedPNG, .animatedWebP, .animatedAVIF: 2
         case .animatedGIF, .compressedGIF: 3
         default: 1
         }
@@ -95,6 +96,7 @@ enum Sample: String, CaseIterable, Sendable {
         case .compressedGIF: HexSamples.gif
         case .alphaWebP: HexSamples.alphaWebP
         case .avif: HexSamples.avif
+        case .animatedAVIF: HexSamples.animatedAVIF
         case .gif: GeneratedImage.gif(seed: 12, width: width, height: height)
         case .animatedGIF: GeneratedImage.gif(seed: 13, width: width, height: height, frames: 3)
         case .webp: GeneratedImage.webp(seed: 14, width: width, height: height)

@@ -133,8 +133,11 @@ static bool is_at_end(code_reader *codes, uint32_t clear, unsigned width) {
 
 /// Decodes the codes of an image; `indices` is NULL for a check.
 static inline bool decode_codes(gif_reader *reader, code_reader *codes, code_table *table, unsigned code_size,
-                                uint64_t pixels, uint8_t *indices) {
+                                const gif_image *image, uint8_t *indices) {
     const uint32_t clear = 1u << code_size, end = clear + 1;
+    const uint64_t pixels = (uint64_t)image->width * image->height;
+    // Without a color table any index is one.
+    const uint32_t colors = image->colors > 0 ? image->colors : clear;
     uint32_t next = end + 1, previous = NO_CODE;
     unsigned width = code_size + 1;
     for (uint32_t i = 0; i < clear; i++) {
@@ -155,6 +158,9 @@ static inline bool decode_codes(gif_reader *reader, code_reader *codes, code_tab
                       left);
             return false;
         }
+        // Every string begins with an index, and its other ones have been such codes.
+        if (code < clear && code >= colors && (int)code != reader->transparent_index)
+            return fail(reader, "an index without a color");
         if (previous == NO_CODE) {
             if (code > end) return fail(reader, "an LZW code without a string");
         } else {
@@ -262,14 +268,14 @@ static bool decode_image(gif_reader *reader, const gif_image *image, const uint8
             check_end(reader->result, IMAGE_CODEC_OVER_LIMIT, "GIF takes too long to decode");
             return false;
         }
-        return decode_codes(reader, &codes, &table, code_size, pixels, NULL);
+        return decode_codes(reader, &codes, &table, code_size, image, NULL);
     }
     uint8_t *indices = malloc((size_t)pixels);
     if (!indices) {
         check_end(reader->result, IMAGE_CODEC_NO_MEMORY, "no memory to decode a GIF");
         return false;
     }
-    bool goes_on = decode_codes(reader, &codes, &table, code_size, pixels, indices) && draw(reader, image, indices);
+    bool goes_on = decode_codes(reader, &codes, &table, code_size, image, indices) && draw(reader, image, indices);
     free(indices);
     return goes_on;
 }

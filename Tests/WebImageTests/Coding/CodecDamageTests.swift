@@ -131,6 +131,18 @@ struct CodecDamageTests {
         #expect(coder.failure(bare, level: .structure)?.message.contains("PLTE") == true)
     }
 
+    @Test
+    func `an index of a GIF needs a color, unless it is the transparent one`() {
+        let header = Array("GIF89a".utf8) + [2, 0, 1, 0, 0x80, 0, 0] + [0, 0, 0, 255, 255, 255]
+        let control: [UInt8] = [0x21, 0xF9, 4, 1, 0, 0, 3, 0]
+        func image(_ codes: [UInt8]) -> [UInt8] { [0x2C, 0, 0, 0, 0, 2, 0, 1, 0, 0, 2, 2] + codes + [0, 0x3B] }
+        // Codes of three bits: clear, the two pixels, end.
+        let (good, bad) = (image([0x44, 0x0A]), image([0x5C, 0x0A]))
+        #expect(coder.failure(header + good, level: .decode) == nil)
+        #expect(coder.failure(header + bad, level: .decode)?.message.contains("an index without a color") == true)
+        #expect(coder.failure(header + control + bad, level: .decode) == nil)
+    }
+
     /// Single bytes damaged: any verdict, no crash, and what `structure` rejects, `decode` rejects too.
     @Test(arguments: [
         Sample.animatedPNG, .gif, .animatedGIF, .compressedGIF, .webp, .lossyWebP, .alphaWebP, .animatedWebP, .avif,

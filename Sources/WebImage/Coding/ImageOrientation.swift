@@ -10,6 +10,16 @@ public enum ImageOrientation: UInt8, Sendable, CaseIterable {
 
     /// Whether width and height change places.
     public var swapsSides: Bool { rawValue >= ImageOrientation.leftMirrored.rawValue }
+
+    /// Whether the last column of the file is the first one, or the last row, when it is seen upright; by the upright image's axes.
+    var startsAtEnd: (across: Bool, down: Bool) {
+        switch self {
+        case .up, .leftMirrored: (false, false)
+        case .upMirrored, .right: (true, false)
+        case .down, .rightMirrored: (true, true)
+        case .downMirrored, .left: (false, true)
+        }
+    }
 }
 
 /// The colour model of an image's file.

@@ -84,13 +84,26 @@ struct ImageSizing: Equatable {
         return orientation.swapsSides ? PixelSize(width: size.height, height: size.width) : size
     }
 
-    /// The same for another bitmap of the image, at a smaller scale.
-    func mapped(from image: PixelSize, to bitmap: PixelSize) -> ImageSizing {
+    /// The same for another bitmap of the image, at a smaller scale. A JPEG decoded at 1/2, 1/4 or 1/8 has its last row and column only in
+    /// part: 401 of 801 pixels are 400.5.
+    /// * `orientation`: of the file, whose last row and column may be the first ones of the bitmap.
+    func mapped(from image: PixelSize, to bitmap: PixelSize, _ orientation: ImageOrientation) -> ImageSizing {
         guard image != bitmap else { return self }
-        let across = Double(bitmap.width) / Double(image.width), down = Double(bitmap.height) / Double(image.height)
+        let divisor = [2, 4, 8].first {
+            (image.width + $0 - 1) / $0 == bitmap.width && (image.height + $0 - 1) / $0 == bitmap.height
+        }
+        func axis(_ image: Int, _ bitmap: Int, startsAtEnd: Bool) -> (Double) -> Double {
+            let scale = divisor.map { 1 / Double($0) } ?? Double(bitmap) / Double(image)
+            let shift = startsAtEnd ? Double(bitmap) - Double(image) * scale : 0
+            return { min($0 * scale + shift, Double(bitmap)) }
+        }
+        let (across, down) = (
+            axis(image.width, bitmap.width, startsAtEnd: orientation.startsAtEnd.across),
+            axis(image.height, bitmap.height, startsAtEnd: orientation.startsAtEnd.down)
+        )
         var mapped = self
-        (mapped.left, mapped.right) = (left * across, min(right * across, Double(bitmap.width)))
-        (mapped.top, mapped.bottom) = (top * down, min(bottom * down, Double(bitmap.height)))
+        (mapped.left, mapped.right) = (across(left), across(right))
+        (mapped.top, mapped.bottom) = (down(top), down(bottom))
         return mapped
     }
 

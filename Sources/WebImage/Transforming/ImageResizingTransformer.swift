@@ -51,13 +51,15 @@ public struct ImageResizingTransformer: ImageTransformer {
 
 extension Bitmap {
     /// Resized by a rule for an image of size `original`, of which this is the bitmap, possibly at a smaller scale.
+    /// * `orientation`: of the file that it was decoded from.
     /// * `background`: of the canvas; nil: transparent for images with alpha, white for others.
     /// - Throws: `localFault` if out of memory.
     func resized(
-        _ rule: ImageSizing, of original: PixelSize, background: ImageColor? = nil
+        _ rule: ImageSizing, of original: PixelSize, _ orientation: ImageOrientation = .up,
+        background: ImageColor? = nil
     ) throws(WebImageError) -> Bitmap {
         let size = PixelSize(width: width, height: height)
-        let sizing = rule.mapped(from: original, to: size)
+        let sizing = rule.mapped(from: original, to: size, orientation)
         var result = self
         if sizing.scaled != size {
             result = cut(sizing)

@@ -92,4 +92,32 @@ struct ImageSizingTests {
             }
         }
     }
+
+    @Test(
+        "A JPEG decoded at 1/2, 1/4 or 1/8 has its last row and column in part, on the side where the file's end is seen"
+    )
+    func mapped() throws {
+        let image = PixelSize(width: 801, height: 602)
+        let whole = ImageSizing(image, exactly: PixelSize(width: 80, height: 60))
+        func box(_ bitmap: (Int, Int), _ orientation: ImageOrientation = .up) -> [Double] {
+            let mapped = whole.mapped(from: image, to: PixelSize(width: bitmap.0, height: bitmap.1), orientation)
+            return [mapped.left, mapped.top, mapped.right, mapped.bottom]
+        }
+        #expect(box((801, 602)) == [0, 0, 801, 602])
+        #expect(box((401, 301)) == [0, 0, 400.5, 301])
+        #expect(box((201, 151)) == [0, 0, 200.25, 150.5])
+        #expect(box((101, 76)) == [0, 0, 100.125, 75.25])
+        #expect(box((400, 300)) == [0, 0, 400, 300], "no reduction of JPEG")
+        for orientation in ImageOrientation.allCases {
+            let (across, down) = orientation.startsAtEnd
+            let (x, y) = (across ? 0.75 : 0, down ? 0.5 : 0)
+            #expect(box((201, 151), orientation) == [x, y, 200.25 + x, 150.5 + y])
+            // Where the last pixel of the file is seen.
+            var corner = try Bitmap(
+                width: 2, height: 2, hasAlpha: false, pixels: [UInt8](repeating: 0, count: 9) + [255, 255, 255])
+            corner.orientation = orientation
+            let index = try #require(corner.upright.pixels.firstIndex(of: 255)) / 3
+            #expect((across, down) == (index % 2 == 0, index / 2 == 0), "\(orientation)")
+        }
+    }
 }

@@ -70,4 +70,5 @@ def main():
     sys.exit(1 if missing else 0)
 
 
-main()
+if __name__ == "__main__":
+    main()

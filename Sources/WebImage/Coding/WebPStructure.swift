@@ -6,6 +6,7 @@ struct WebPStructure {
         static let vp8: UInt32 = 0x5650_3820
         static let vp8l: UInt32 = 0x5650_384C
         static let vp8x: UInt32 = 0x5650_3858
+        static let anim: UInt32 = 0x414E_494D
         static let anmf: UInt32 = 0x414E_4D46
         static let exif: UInt32 = 0x4558_4946
     }
@@ -49,6 +50,7 @@ struct WebPStructure {
         var info = Self.info
         var canvas: Canvas?
         var frames = FrameCount()
+        var hasAnimation = false
         while chunks.left > 0 {
             var (name, data) = try nextChunk(&chunks)
             switch name {
@@ -66,8 +68,12 @@ struct WebPStructure {
                 info.size = frame.size
                 info.hasAlpha = info.hasAlpha || frame.hasAlpha
                 try frames.add(frame.size, canvas: frame.size, limits: limits, format: "WebP")
+            case Chunk.anim:
+                // Background and loop count.
+                try data.skip(6)
+                hasAnimation = true
             case Chunk.anmf:
-                guard let canvas, canvas.isAnimation else {
+                guard let canvas, canvas.isAnimation, hasAnimation else {
                     throw ImageFault(.damaged, "WebP with a frame and no animation")
                 }
                 let size = try checkAnimationFrame(&data, canvas.size)

@@ -167,6 +167,8 @@ struct CodecDamageTests {
         let canvas: [UInt8] = [0, 0, 0, 0, UInt8(Sample.width - 1), 0, 0, UInt8(Sample.height - 1), 0, 0]
         let extended = WebPSamples.riff(WebPSamples.chunk("VP8X", canvas) + WebPSamples.chunk("EXIF", [1]) + image)
         #expect(coder.failure(extended, level: .structure) == nil)
+        var animation = Sample.animatedWebP.bytes
+        animation[ChunkSurgery.offset(of: Array("ANIM".utf8), in: animation) + 2] = 0x69
         var wider = canvas
         wider[4] += 1
         for bad in [
@@ -174,6 +176,7 @@ struct CodecDamageTests {
             WebPSamples.riff(WebPSamples.chunk("VP8X", canvas)),
             WebPSamples.riff(WebPSamples.chunk("EXIF", [1]) + image),
             WebPSamples.riff(image + image),
+            animation,
             WebPSamples.riff([]),
             WebPSamples.riff(WebPSamples.chunk("VP8 ", [1, 2, 3])),
         ] {

@@ -52,9 +52,9 @@ def first_500_bytes(sample, mutant):
 
 
 def bare(mutant):
-    """Without markers that have no segment, before the first scan."""
+    """With an empty comment in place of each marker that has no segment, before the first scan."""
     start = max(0, mutant.find(b"\xff\xda"))
-    return re.sub(rb"\xff[\x01\xd0-\xd7]", b"", mutant[:start]) + mutant[start:]
+    return re.sub(rb"\xff[\x01\xd0-\xd7]", b"\xff\xfe\0\x02", mutant[:start]) + mutant[start:]
 
 
 def bare_marker(sample, mutant):
@@ -92,7 +92,7 @@ RULES = [
         "UnidentifiedImageError",
         bare_marker,
         "Pillow does not know all markers without a segment (T.81, table B.1: TEM, RSTm), which libjpeg skips before the first scan."
-        " Proof: without them it accepts the mutant, with the picture that OpenCV returns.",
+        " Proof: with empty comments in their place it accepts the mutant, with the picture that OpenCV returns.",
     ),
     (
         "OpenCV",
@@ -177,7 +177,7 @@ def judged(options, work):
 def main():
     parser = argparse.ArgumentParser(prog="scripts/pictures mutants", description=__doc__)
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="of the damage (default: 1)")
-    parser.add_argument("--per-sample", type=int, default=60, metavar="N", help="mutants of each kind of damage, of each sample (default: 60)")
+    parser.add_argument("--per-sample", type=int, default=150, metavar="N", help="mutants of each kind of damage, of each sample (default: 150)")
     parser.add_argument("--json", metavar="FILE", help="also write the counts, and each mutant that the tool accepts and a judge rejects")
     parser.add_argument("--keep", metavar="DIR", help="keep mutants that the tool accepts and a judge rejects, without a rule, in this folder")
     parser.add_argument("--binaries", default="", help=argparse.SUPPRESS)

@@ -50,7 +50,7 @@ def found(count, random):
 
 def generated(count, random):
     """Kinds take turns, with their orientations one after the other; sizes are random."""
-    kinds = [(kind, turn) for kind, (_, _, turns) in samples.KINDS.items() for turn in (range(1, 9) if turns else [1])]
+    kinds = [(kind, turn) for kind, (_, _, turns) in samples.KINDS.items() for turn in (range(1, 9) if turns else [1] * 3)]
     for number in range(count):
         kind, turn = kinds[number % len(kinds)]
         # One of thirty is larger; PNG takes long to write.

@@ -48,7 +48,7 @@ final class HostGovernor {
     /// * `waiting`: waiting operations, including this one.
     func mayBegin(_ host: String, rate: Double?, running: Int, waiting: Int, now: Double) -> Bool {
         let known = records[host]
-        isProbe = false
+        admission = known?.health.isBusy == true ? .afterRefusal : .regular
         if rate == nil && known == nil { return true }
         let record = known ?? self.record(of: host)
         if record.rate != rate {
@@ -95,8 +95,16 @@ final class HostGovernor {
         return true
     }
 
-    /// Whether the request last admitted by ``mayBegin(_:rate:running:waiting:now:)`` probes a silent host.
-    private(set) var isProbe = false
+    enum Admission {
+        case regular
+        /// It probes a silent host.
+        case probe
+        /// Its host has asked for back-off.
+        case afterRefusal
+    }
+
+    /// What the request is that ``mayBegin(_:rate:running:waiting:now:)`` admitted last.
+    private(set) var admission = Admission.regular
 
     /// Records the end of a probe: the next one may start when it is due.
     func probeEnded(_ host: String) { records[host]?.health.isProbing = false }
@@ -109,8 +117,9 @@ final class HostGovernor {
     }
 
     private func begin(_ record: Record) {
-        isProbe = record.health.unresponsiveSince != nil
-        if isProbe { record.health.isProbing = true }
+        guard record.health.unresponsiveSince != nil else { return }
+        admission = .probe
+        record.health.isProbing = true
     }
 
     private func look(_ record: Record, _ host: String, at time: Double) {
@@ -184,18 +193,19 @@ final class HostGovernor {
 
     /// Records a response.
     /// * `error`: for an unsuccessful status.
+    /// * `isRetry`: whether its URL had been requested before.
     /// * `running`: running transfers to the host, including this one.
     /// * `maxWait`: maximum `Retry-After` to honour, in seconds.
     func didAnswer(
-        _ host: String, _ error: WebImageError?, firstByte: Double?, began: Double, running: Int, maxWait: Double,
-        now: Double
+        _ host: String, _ error: WebImageError?, isRetry: Bool = false, firstByte: Double?, began: Double,
+        running: Int, maxWait: Double, now: Double
     ) {
         let known = records[host]
         guard policy.backsOff || known != nil else { return }
         let record = known ?? self.record(of: host)
         let hadWindow = record.health.window != nil
         let isNews = record.health.didAnswer(
-            error, firstByte: firstByte, began: began, running: running, backsOff: policy.backsOff,
+            error, isRetry: isRetry, firstByte: firstByte, began: began, running: running, backsOff: policy.backsOff,
             maxWait: maxWait, now: now, jitter: random())
         if isNews {
             let isHeld = record.health.holdUntil > now

@@ -48,6 +48,9 @@ struct HostHealth {
         return HostReport.Latency(now: smoothed, best: fastest)
     }
 
+    /// Whether it asked for back-off, and has not answered otherwise for a while.
+    var isBusy: Bool { refusals > 0 }
+
     /// Whether there is nothing to remember.
     var isGood: Bool { failures == 0 && unresponsiveSince == nil && refusals == 0 && window == nil }
 
@@ -128,11 +131,13 @@ struct HostHealth {
 
     /// Records a response; true if other processes should know.
     /// * `error`: for an unsuccessful status.
+    /// * `isRetry`: whether its URL had been requested before. Some servers answer the first request for each URL with 503, so only a retry
+    ///   is a failed probe.
     /// * `firstByte`: seconds from the start of the request; nil if not measured.
     /// * `running`: running transfers to it, including this one.
     mutating func didAnswer(
-        _ error: WebImageError?, firstByte: Double?, began: Double, running: Int, backsOff: Bool, maxWait: Double,
-        now: Double, jitter: @autoclosure () -> Double
+        _ error: WebImageError?, isRetry: Bool, firstByte: Double?, began: Double, running: Int, backsOff: Bool,
+        maxWait: Double, now: Double, jitter: @autoclosure () -> Double
     ) -> Bool {
         failures = 0
         isProbing = false
@@ -156,7 +161,7 @@ struct HostHealth {
         if let error, status == 429 || error.retryAfter != nil || unavailable >= 3 {
             // Requests already running when it first asked for back-off count as one.
             guard began >= refusedAt else { return isNews }
-            if refusals > 0 { addFailedProbe(began) } else { failedProbes = [] }
+            if refusals == 0 { failedProbes = [] } else if isRetry { addFailedProbe(began) }
             refusals += 1
             refusedAt = now
             lastError = error
@@ -198,8 +203,9 @@ struct HostHealth {
 
     mutating func adopt(_ news: HostReport) {
         // A later end means that a probe of another process has failed, which began after the hold.
-        let isLonger = news.until > holdUntil + Self.minPause / 2
-        if isLonger, news.state == .silent ? unresponsiveSince != nil : refusals > 0 { addFailedProbe(holdUntil) }
+        if news.state == .silent, unresponsiveSince != nil, news.until > holdUntil + Self.minPause / 2 {
+            addFailedProbe(holdUntil)
+        }
         lastError = news.error
         holdUntil = max(holdUntil, news.until)
         switch news.state {

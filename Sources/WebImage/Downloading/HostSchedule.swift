@@ -78,8 +78,14 @@ final class HostSchedule {
                 else { return .no }
                 return .first(where: { Self.refusal(of: $0, by: governor, proven, now: now) != nil })
             }
-            isProbe = governor.isProbe
-            return isProbe ? .any(of: { !$0.hostWasSilent }) : .next
+            switch governor.admission {
+            case .regular: return .next
+            case .probe:
+                isProbe = true
+                return .any(of: { !$0.hostWasSilent })
+            // One that was refused before, since only its answer says something of others.
+            case .afterRefusal: return .any(of: { $0.attempts > 1 })
+            }
         }
         guard let next else { return nil }
         // A probe is sent however long the host has been silent.
@@ -130,7 +136,7 @@ final class HostSchedule {
     ) {
         guard let governor, let host = operation.slotHost else { return }
         governor.didAnswer(
-            host, error, firstByte: firstByte(), began: operation.progress.hopStart,
+            host, error, isRetry: operation.attempts > 1, firstByte: firstByte(), began: operation.progress.hopStart,
             running: queue.runningCount(host: host), maxWait: operation.profile.configuration.maxRetryAfter,
             now: MonotonicClock.now)
     }

@@ -72,7 +72,7 @@ struct HostGovernorTests {
         var now = 2.0
         for count in 1...4 {
             now += 61
-            #expect(governor.mayBegin("h", rate: nil, running: 0, waiting: 9, now: now) && governor.isProbe)
+            #expect(governor.mayBegin("h", rate: nil, running: 0, waiting: 9, now: now) && governor.admission == .probe)
             _ = governor.didFail("h", Self.refused, wasReached: false, began: now, now: now)
             #expect(probes(since: 0, now: now) == count && probes(since: now, now: now) == 1)
             #expect(probes(since: now + 1, now: now) == 0)
@@ -93,15 +93,23 @@ struct HostGovernorTests {
 
         for count in 0...2 {
             governor.didAnswer(
-                "h", Self.status(503, retryAfter: 1), firstByte: nil, began: now, running: 2, maxWait: 60, now: now)
+                "h", Self.status(503, retryAfter: 1), isRetry: true, firstByte: nil, began: now, running: 2,
+                maxWait: 60,
+                now: now)
             // It had begun before: one request that was running beside it.
             governor.didAnswer(
-                "h", Self.status(503, retryAfter: 1), firstByte: nil, began: now - 0.5, running: 1, maxWait: 60,
-                now: now)
+                "h", Self.status(503, retryAfter: 1), isRetry: true, firstByte: nil, began: now - 0.5, running: 1,
+                maxWait: 60, now: now)
             #expect(probes(since: 0, now: now) == count)
             now += 2
             #expect(probes(since: 0, now: now) == 0, "it may be asked")
+            #expect(
+                governor.mayBegin("h", rate: nil, running: 0, waiting: 9, now: now)
+                    && governor.admission == .afterRefusal)
         }
+        governor.didAnswer(
+            "h", Self.status(503, retryAfter: 1), firstByte: nil, began: now, running: 2, maxWait: 60, now: now)
+        #expect(probes(since: 0, now: now) == 2, "the first request for a URL says nothing of others")
         governor.didAnswer("h", nil, firstByte: nil, began: now, running: 1, maxWait: 60, now: now)
         #expect(probes(since: 0, now: now) == 0)
     }

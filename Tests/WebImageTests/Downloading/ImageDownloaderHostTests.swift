@@ -146,6 +146,19 @@ struct ImageDownloaderHostTests {
         #expect(server.requests.count <= 12, "\(server.requests.count)")
     }
 
+    @Test("A host that answers the first request for each URL with 503 loses none of them")
+    func busyAtFirst() async throws {
+        let server = try OriginServer()
+        for index in 0..<20 { server.route("/\(index)", sequence: [.busy(retryAfter: 1), OriginResponse(body: [7])]) }
+        let downloader = try makeDownloader {
+            $0.hosts.backsOff = true
+            $0.maxConcurrentDownloads = 4
+            $0.maxAttempts = 2
+            $0.maxRetryAfter = 0.05
+        }
+        #expect(await failures(of: 20, server.url("/"), downloader).allSatisfy { $0 == nil })
+    }
+
     private func failures(of count: Int, _ url: String, _ downloader: ImageDownloader) async -> [WebImageError?] {
         await withTaskGroup(of: WebImageError?.self) { group in
             for index in 0..<count { group.addTask { await downloader.failure("\(url)\(index)") } }

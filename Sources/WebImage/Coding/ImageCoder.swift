@@ -245,7 +245,8 @@ public struct ImageCoder: Sendable {
             let swaps = info.orientation.swapsSides
             let stored = swaps ? PixelSize(width: target.height, height: target.width) : target
             let rows = bitmap.decodedRows * stored.height / bitmap.height
-            bitmap = try bitmap.scaled(to: stored)
+            let image = PixelSize(width: info.width, height: info.height)
+            bitmap = try bitmap.resized(ImageSizing(image, exactly: stored), of: image)
             bitmap.decodedRows = rows
         }
         return options.appliesOrientation ? bitmap.upright : bitmap

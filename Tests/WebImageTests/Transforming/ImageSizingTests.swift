@@ -93,6 +93,18 @@ struct ImageSizingTests {
         }
     }
 
+    @Test("a thumbnail of a JPEG, of whose reduced form the last pixels lie partly outside of it, is not stretched")
+    func thumbnail() throws {
+        // 129 pixels are 17 at 1/8, of which the last one holds one pixel of the image.
+        let picture = try Pictures.drawn(129, 129) { x, y in [UInt8(x * 255 / 128), UInt8(y * 255 / 128), 100] }
+        let coder = ImageCoder()
+        let jpeg = try coder.encode(picture, as: .jpeg, quality: 100)
+        var options = ImageDecodeOptions()
+        options.thumbnailPixelSize = PixelSize(width: 10, height: 10)
+        let exact = try picture.scaled(to: PixelSize(width: 10, height: 10))
+        #expect(try coder.decode(jpeg, options: options).difference(from: exact) <= 4)
+    }
+
     @Test(
         "A JPEG decoded at 1/2, 1/4 or 1/8 has its last row and column in part, on the side where the file's end is seen"
     )

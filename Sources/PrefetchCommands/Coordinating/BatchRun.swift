@@ -47,7 +47,8 @@ struct BatchRun: Sendable {
     private func run(_ lock: RunLock, _ workers: RunWorkers) async throws -> Int32 {
         let redisFailure = Failure()
         let server = try await PrivateRedis.attach(
-            cache: settings.cache, admission: settings.admission, willStart: { await workers.startAhead(of: $0) }
+            cache: settings.cache, admission: settings.admission,
+            willStart: { if source.isKnownToHaveURLs { await workers.startAhead(of: $0) } }
         ) { redisFailure.note($0) }
         let session = try await Session(attachment: server, queue: settings.queue)
         do {

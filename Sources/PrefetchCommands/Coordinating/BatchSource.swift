@@ -20,6 +20,9 @@ enum BatchSource: Sendable {
     /// What was skipped of a batch, the newest where none is named; and where its list is now, if not where it was read.
     case skipped(of: String?, list: String?, changes: BatchChanges)
 
+    /// Whether there are URLs, as far as is known before Redis is asked.
+    var isKnownToHaveURLs: Bool { if case .list(let list, _, _) = self { list.total > 0 } else { false } }
+
     /// The batch to work on: the unfinished one of the same URLs, or a new one.
     /// * `feeding`: the queue for its feeder, which may wait for Redis for longer than others.
     func open(_ queue: PrefetchQueue, feeding: PrefetchQueue) async throws -> BatchRetry.Opening {

@@ -17,6 +17,7 @@ enum QueueScript {
         let name = head[1].prefix { $0 != UInt8(ascii: ":") }
         var source = Array(head[0]) + [newline] + name + [newline]
         for part in [PackageResources.prelude_lua, step, file] { source += code(part) }
+        if source.last == newline { source.removeLast() }
         return RedisScript(
             name: String(decoding: name.dropFirst(3), as: UTF8.self), source: String(decoding: source, as: UTF8.self))
     }
@@ -26,7 +27,7 @@ enum QueueScript {
     /// What follows the comment at the head of a file.
     private static func code(_ file: [UInt8]) -> ArraySlice<UInt8> {
         var rest = file[...]
-        while rest.starts(with: "#!".utf8) || rest.starts(with: "--".utf8) {
+        while rest.first == newline || rest.starts(with: "#!".utf8) || rest.starts(with: "--".utf8) {
             rest = rest.drop { $0 != newline }.dropFirst()
         }
         return rest

@@ -31,9 +31,6 @@ struct HealthCommand: AsyncParsableCommand {
 
     @OptionGroup(title: "Redis") var location: RedisLocation
 
-    /// The parent has a --quiet too, and parses it first.
-    @ParentCommand var program: WorkerCommand
-
     func run() async throws {
         do {
             try await look()
@@ -66,7 +63,7 @@ struct HealthCommand: AsyncParsableCommand {
     }
 
     private func say(_ line: String) {
-        if !quiet && !program.quiet { Console.print(line) }
+        if !quiet { Console.print(line) }
     }
 
     /// The problem of a worker; nil without one.

@@ -12,12 +12,12 @@ HTML = b"<!DOCTYPE html><html><title>Sorry</title><p>Image %d was removed.</html
 class Corpus:
     """Images on disk, and what has to come of each path: a digest, or None where nothing may be kept."""
 
-    def __init__(self, folder, origin, count, seed, bad):
+    def __init__(self, folder, origin, count, seed, bad, median=None):
         self.folder = folder
         self.seed = seed
-        subprocess.run(
-            [origin, "generate", folder, "--count", str(count), "--seed", str(seed)], check=True, stdout=subprocess.DEVNULL
-        )
+        words = [origin, "generate", folder, "--count", str(count), "--seed", str(seed)]
+        words += ["--median", str(median)] if median else []
+        subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
         self.expected = {}
         self.sizes = {}
         self.kinds = {}

@@ -82,7 +82,8 @@ class Set:
         self.bench, self.options, self.name = bench, options, name
         median, requests, self.in_flight, self.tools, self.about = SETS[name]
         requests = max(QUERIES, round(requests * options.scale))
-        self.corpus = Corpus(bench.path(f"{name}-corpus"), bench.program("prefetch-origin"), max(1, requests // QUERIES), 1, False)
+        origin, images = bench.program("prefetch-origin"), max(1, requests // QUERIES)
+        self.corpus = Corpus(bench.path(f"{name}-corpus"), origin, images, 1, False, median)
         self.server = None
         if name in ("latency", "hostile"):
             base = bench.serve(self.corpus.folder, *(["--delay", "50ms-100ms"] if name == "latency" else ["--faults"]))

@@ -11,6 +11,7 @@ import tempfile
 import time
 
 import machine
+import page
 
 
 def fail(what, hint, code):
@@ -124,19 +125,7 @@ class Rig:
 
 def publish(options, name, lines):
     """Prints a table, and puts it between its two marks of the page that is named."""
-    text = "\n".join([*lines, "", f"`{options.typed}`"])
-    print(text)
-    if options.page is None:
-        return
-    begin, end = f"<!-- from scripts/bench {name} -->", f"<!-- end of scripts/bench {name} -->"
-    with open(options.page, encoding="utf-8") as file:
-        whole = file.read()
-    head, found, rest = whole.partition(begin)
-    _, ended, tail = rest.partition(end)
-    if not found or not ended:
-        head, tail = whole.rstrip("\n") + "\n\n", "\n"
-    with open(options.page, "w", encoding="utf-8") as file:
-        file.write(f"{head}{begin}\n{text}\n{end}{tail}")
+    page.publish(options.page, f"scripts/bench {name}", [*lines, "", f"`{options.typed}`"])
 
 
 def heading(name, what):

@@ -20,6 +20,7 @@ from PIL import Image, features
 import damage
 import judges
 import ours
+import page
 import samples
 
 
@@ -180,10 +181,12 @@ def main():
     parser.add_argument("--per-sample", type=int, default=150, metavar="N", help="mutants of each kind of damage, of each sample (default: 150)")
     parser.add_argument("--json", metavar="FILE", help="also write the counts, and each mutant that the tool accepts and a judge rejects")
     parser.add_argument("--keep", metavar="DIR", help="keep mutants that the tool accepts and a judge rejects, without a rule, in this folder")
+    parser.add_argument("--page", metavar="FILE", help="put the table into this page, in place of the one before")
     parser.add_argument("--binaries", default="", help=argparse.SUPPRESS)
+    parser.add_argument("--typed", default="", help=argparse.SUPPRESS)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    print(f"seed {options.seed}, {options.per_sample} of each damage; {versions()}", flush=True)
+    print(f"seed {options.seed}", flush=True)
 
     counts = collections.defaultdict(collections.Counter)
     rules, unchanged = collections.Counter(), collections.Counter()
@@ -214,13 +217,17 @@ def main():
                 if options.keep and not is_excused:
                     pathlib.Path(options.keep).mkdir(parents=True, exist_ok=True)
                     (pathlib.Path(options.keep) / f"{name} {how}.{form}".replace(" ", "-")).write_bytes(data)
-    print("| format | samples | mutants | accepted by all | rejected by all | rejected by prefetch and one judge | by prefetch alone | accepted, a judge is wrong by a rule | accepted, a judge rejects |")
-    print("|---|---|---|---|---|---|---|---|---|")
+    lines = [f"Seed {options.seed}, {options.per_sample} of each damage; {versions()}.", ""]
+    columns = ["accepted by all", "rejected by all", "rejected by prefetch and one judge", "by prefetch alone"]
+    columns += ["accepted, a judge is wrong by a rule", "accepted, a judge rejects"]
+    lines += [f"| format | samples | mutants | {' | '.join(columns)} |", "|---" * (3 + len(columns)) + "|"]
     for form, count in counts.items():
         cells = (kinds[form], *(count[key] for key in ("mutants", "accepted", "rejected", "ours and one", "alone", "by a rule", "wrong")))
-        print(f"| {form} | " + " | ".join(f"{cell:,}" for cell in cells) + " |")
+        lines.append(f"| {form} | " + " | ".join(f"{cell:,}" for cell in cells) + " |")
+    lines += ["", "Rules, each with a proof that the script repeats for every mutant:", ""]
     for number, (judge, form, _, _, why) in enumerate(RULES):
-        print(f"rule {number + 1} ({judge}, {form}; {rules[number]} mutants, {unchanged[number]} with the sample's own pixels): {why}")
+        lines.append(f"{number + 1}. {judge}, {form}, {rules[number]} mutants ({unchanged[number]} with the sample's own pixels): {why}")
+    page.publish(options.page, "scripts/pictures mutants", [*lines, "", f"`{options.typed}`"])
     for line in bad_samples:
         print(f"undamaged sample {line}")
     unexcused = [entry for entry in wrong if None in entry["rules"]]

@@ -10,10 +10,12 @@ import sys
 import tempfile
 
 import numpy
+import PIL
 from PIL import Image, ImageOps
 
 import judges
 import ours
+import page
 import samples
 
 # The greatest difference of a sample, of 255. JPEG: inverse DCTs may differ in the last bit (ISO/IEC 10918-2). Lossless ones have one result.
@@ -84,7 +86,9 @@ def main():
     parser = argparse.ArgumentParser(prog="scripts/pictures pixels", description=__doc__)
     parser.add_argument("--count", type=int, default=3000, metavar="N", help="pictures (default: 3000)")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="of the generated pictures (default: 1)")
+    parser.add_argument("--page", metavar="FILE", help="put the table into this page, in place of the one before")
     parser.add_argument("--binaries", default="", help=argparse.SUPPRESS)
+    parser.add_argument("--typed", default="", help=argparse.SUPPRESS)
     options = parser.parse_args()
     random = numpy.random.default_rng(options.seed)
     print(f"seed {options.seed}", flush=True)
@@ -116,10 +120,12 @@ def main():
                 total[at] += value
             if apart[0] > BOUNDS[name]:
                 bad.append(f"{kind}, {path.name}: differs by {apart[0]}")
-    print("| format | pictures | of them found | greatest difference | mean | bound |\n|---|---|---|---|---|---|")
+    lines = [f"Seed {options.seed}; Pillow {PIL.__version__}.", ""]
+    lines += ["| format | images | of them found | greatest difference | mean | bound |", "|---|---|---|---|---|---|"]
     for name in BOUNDS:
         count, real, greatest, total, size = sums[name]
-        print(f"| {name} | {count:,} | {real:,} | {greatest} | {total / max(size, 1):.4f} | {BOUNDS[name]} |")
+        lines.append(f"| {name} | {count:,} | {real:,} | {greatest} | {total / max(size, 1):.4f} | {BOUNDS[name]} |")
+    page.publish(options.page, "scripts/pictures pixels", [*lines, "", f"`{options.typed}`"])
     for line in bad[:50]:
         print(line)
     print(f"{sum(row[0] for row in sums.values()):,} pictures compared, {len(bad)} above the bounds or without a result")

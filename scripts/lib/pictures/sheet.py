@@ -35,6 +35,7 @@ def main():
     parser = argparse.ArgumentParser(prog="scripts/pictures sheet", description=__doc__)
     parser.add_argument("out", metavar="OUT.png", help="the sheet")
     parser.add_argument("--binaries", default="", help=argparse.SUPPRESS)
+    parser.add_argument("--typed", default="", help=argparse.SUPPRESS)
     options = parser.parse_args()
     cases = [(kind, 1) for kind in samples.KINDS] + [(kind, turn) for kind in TURNED for turn in range(2, 9)]
     random = numpy.random.default_rng(1)

@@ -124,7 +124,7 @@ struct CompatTests {
         #expect(await child.wait() == .exited(3))
         #expect(
             child.stderr.contains(
-                "mine of the same list is unfinished with other settings (--blacklist sd3, was smart; --blacklist-ttl 0s, was 86400s; --compat sd3)"
+                "mine of the same list is unfinished with other settings (--blacklist sd3, was smart; --blacklist-ttl 0s, was 86400s; --ignore-robots-tag yes, was no; --compat sd3)"
             ), "\(child.stderr)")
         for words in [["--blacklist", "smart"], ["--blacklist-ttl", "1h"]] {
             let wrong = try await ChildProcess(

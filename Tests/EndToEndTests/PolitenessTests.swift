@@ -40,18 +40,22 @@ struct PolitenessTests {
         #expect(origin.requestCount("/robots.txt") == asked)
     }
 
-    @Test("--respect-x-robots-tag keeps no image that says noai; without it all come")
+    @Test("An image that says noai is refused; --ignore-robots-tag and --own-host take it")
     func robotsTag() async throws {
         let origin = try OriginServer()
         origin.setFallback { [picture] request in
             let tag = request.path.hasPrefix("/mine/") ? [("X-Robots-Tag", "noai, noimageai")] : []
             return OriginResponse(headers: tag, body: picture)
         }
-        let urls = (0..<20).map { origin.url($0 % 2 == 0 ? "/mine/\($0).png" : "/all/\($0).png") }
-        let text = try await run(urls, ["--respect-x-robots-tag"], exit: 3)
+        let host = "pictures.test:\(origin.port)"
+        let urls = (0..<20).map { "http://\(host)" + ($0 % 2 == 0 ? "/mine/\($0).png" : "/all/\($0).png") }
+        let place = ["--resolve", "\(host):127.0.0.1"]
+        let text = try await run(urls, place, exit: 3)
         #expect(text.contains(#""downloaded":10,"#) && text.contains(#""refused":10,"#), "\(text)")
-        let careless = try await run(urls, ["--name", "careless"], exit: 0)
-        #expect(careless.contains(#""downloaded":10,"hit":10,"#), "\(careless)")
+        let own = try await run(Array(urls[..<10]), place + ["--own-host", "*.test"], exit: 0)
+        #expect(own.contains(#""downloaded":5,"hit":5,"#), "\(own)")
+        let careless = try await run(urls, place + ["--name", "careless", "--ignore-robots-tag"], exit: 0)
+        #expect(careless.contains(#""downloaded":5,"hit":15,"#), "\(careless)")
     }
 
     @Test("--limit-rate bounds what all workers of a run take together")

@@ -94,7 +94,7 @@ struct ParsingTests {
             "--max-redirects", "1", "--max-size", "1MiB", "--rate-per-host", "0.5", "--low-speed-limit", "5",
             "--low-speed-time", "6s", "--retry-on", "dns,404", "--no-resume", "--accept-status", "200-299,404",
             "--accept-type", "image/*", "--retry-delay", "40s", "--max-retry-after", "5m", "--max-try-time", "4s",
-            "--robots", "--respect-x-robots-tag", "--max-per-host", "9",
+            "--robots", "--ignore-robots-tag", "--own-host", "*.Example.org", "--max-per-host", "9",
         ]
         var options = try BatchArguments.parse(words).options
         options.requests.headers = ["Referer: http://h/", "Accept:"]
@@ -117,7 +117,8 @@ struct ParsingTests {
         #expect(downloads.lowSpeedLimit == 5 && downloads.lowSpeedTime == 6)
         #expect(downloads.retriedErrors == [.dns] && downloads.retriedStatusCodes == [404])
         #expect(downloads.resumeFrom == nil && downloads.acceptableStatusCodes == [200...299, 404...404])
-        #expect(downloads.acceptableContentTypes == ["image/*"] && downloads.asksRobots && downloads.respectsRobotsTag)
+        #expect(downloads.acceptableContentTypes == ["image/*"] && downloads.asksRobots)
+        #expect(!downloads.respectsRobotsTag && downloads.ownHosts == ["*.example.org"])
         #expect(downloads.retryBaseDelay == 40 && downloads.retryMaxDelay == 40 && downloads.maxRetryAfter == 300)
         #expect(downloads.hosts.requestsPerSecond == 0.5 && downloads.maxConnectionsPerHost == 9)
         // A worker's maximum.
@@ -135,6 +136,24 @@ struct ParsingTests {
         let known = try RequestArguments.parse(["--contact", "me@example.org"]).settings
         known.apply(to: &downloads, maxBytes: 1000)
         #expect(downloads.value(forHTTPHeaderField: "User-Agent") == "prefetch/0.1.0 (+me@example.org)")
+    }
+
+    @Test(
+        "Commands obey X-Robots-Tag unless they are told not to, or behave as SDWebImage",
+        arguments: [([], true), (["--ignore-robots-tag"], false), (["--compat", "sd3"], false)])
+    func robotsTag(words: [String], obeys: Bool) throws {
+        let options = try BatchArguments.parse(words).options
+        var downloads = ImageDownloader.Configuration()
+        #expect(!downloads.respectsRobotsTag)
+        options.requests.apply(to: &downloads, maxBytes: 1000)
+        #expect(downloads.respectsRobotsTag == obeys)
+        // `retry` changes what is given alone.
+        #expect(try RequestArguments.parse([]).settings == RequestSettings())
+    }
+
+    @Test(arguments: ["http://h/", "h:80", "*.", "*", "a/b", "", "a b", "@h"])
+    func ownHostsAreNames(text: String) {
+        #expect(throws: (any Error).self) { try RequestArguments.parse(["--own-host", text]) }
     }
 
     @Test("Whatever stands in a batch's record, its settings are in their ranges")

@@ -47,5 +47,6 @@ extension RequestSettings {
         if let rate = all.ratePerHost { downloads.hosts.requestsPerSecond = rate }
         set(\.asksRobots, all.asksRobots)
         set(\.respectsRobotsTag, all.respectsRobotsTag)
+        set(\.ownHosts, all.ownHosts)
     }
 }

@@ -106,7 +106,10 @@ enum ForeignOptions {
             "--digest sha256, the default, records the SHA-256 of every image"
         ),
         (["--verify-hash"], "--sha256-column NAME names the column with the expected SHA-256"),
-        (["--disallowed-header-directives"], "--respect-x-robots-tag honours X-Robots-Tag"),
+        (
+            ["--disallowed-header-directives"],
+            "noai, noimageai, noindex and noimageindex are refused; --ignore-robots-tag"
+        ),
         (["--robotstxt", "--obey-robots", "--robotstxt-obey"], "--robots reads each site's robots.txt first"),
         (["--enable-wandb", "--prometheus", "--stats"], "prefetch-coord metrics serves metrics for Prometheus"),
         (

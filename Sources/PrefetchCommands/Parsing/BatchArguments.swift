@@ -30,6 +30,8 @@ struct BatchArguments: ParsableArguments {
         options.variant = variant.variant
         options.rules = selection.rules
         options.requests = requests.settings
+        // The default of the commands alone: SDWebImage knows no such header.
+        options.requests.respectsRobotsTag = options.requests.respectsRobotsTag ?? (failed.compat == nil)
         return options
     }
 
@@ -100,7 +102,8 @@ struct FailedURLArguments: ParsableArguments {
         help: ArgumentHelp(
             "Behave as SDWebImage 3: sd3.",
             discussion: """
-                Implies --blacklist sd3 --blacklist-ttl 0; a cancelled batch calls neither didFinish nor completion. \
+                Implies --blacklist sd3 --blacklist-ttl 0 --ignore-robots-tag; a cancelled batch calls neither didFinish \
+                nor completion. \
                 SDWebImage requests each URL once: add --tries 1.
                 """, valueName: "version"))
     var compat: String?

@@ -87,9 +87,17 @@ struct RequestArguments: ParsableArguments {
     var robots = false
 
     @Flag(
-        name: .customLong("respect-x-robots-tag"),
-        help: "Refuse images whose X-Robots-Tag is noai, noimageai, noindex, noimageindex, noml or none.")
-    var respectsRobotsTag = false
+        help: ArgumentHelp(
+            "Take images whose X-Robots-Tag is noai, noimageai, noindex or noimageindex; they are refused otherwise.",
+            discussion: "Literal addresses opened by --allow-net have no tag that counts."))
+    var ignoreRobotsTag = false
+
+    @Option(
+        name: .customLong("own-host"),
+        help: .value(
+            "name",
+            "Host of your own, of which X-Robots-Tag is ignored: a name or *.domain. Repeatable. (default: none)"))
+    var ownHosts: [String] = []
 
     func validate() throws {
         func check<Value: Comparable>(_ value: Value?, _ range: ClosedRange<Value>, _ rule: String) throws {
@@ -127,9 +135,20 @@ struct RequestArguments: ParsableArguments {
             throw ValidationError(
                 "--retry-on is none, or some of \(names) and status codes, not '\(TerminalText.escaped(retryOn))'")
         }
+        if let wrong = ownHosts.first(where: { !Self.isHost($0) }) {
+            throw ValidationError(
+                "--own-host is a name as images.example.org, or *.example.org, not '\(TerminalText.escaped(wrong))'")
+        }
+        try check(ownHosts.count, 0...RequestSettings.maxOwnHosts, "--own-host can be given 1,000 times")
         if let acceptStatus, RequestSettings.statusCodes(Self.parts(acceptStatus)) == nil {
             throw ValidationError("--accept-status is status codes from 200 to 599, as 200-299,404")
         }
+    }
+
+    /// Whether the text is a host, or `*.` and a domain: neither a URL, nor with a port.
+    private static func isHost(_ text: String) -> Bool {
+        let name = text.hasPrefix("*.") ? String(text.dropFirst(2)) : text
+        return (try? RequestURL("http://\(name)/"))?.host == name.lowercased()
     }
 
     private static func parts(_ text: String) -> [String] { text.split(separator: ",").map { String($0) } }
@@ -159,7 +178,8 @@ struct RequestArguments: ParsableArguments {
         settings.maxPerHost = maxPerHost
         settings.ratePerHost = rate
         settings.asksRobots = robots ? true : nil
-        settings.respectsRobotsTag = respectsRobotsTag ? true : nil
+        settings.respectsRobotsTag = ignoreRobotsTag ? false : nil
+        settings.ownHosts = ownHosts.isEmpty ? nil : ownHosts.map { $0.lowercased() }
         return settings
     }
 }

@@ -47,8 +47,10 @@ public struct RequestSettings: Sendable, Codable, Equatable {
     public var ratePerHost: Double?
     /// Whether each site's robots.txt is read first.
     public var asksRobots: Bool?
-    /// Whether `X-Robots-Tag` can refuse an image.
+    /// Whether `X-Robots-Tag` can refuse an image; the commands set it unless they are told otherwise.
     public var respectsRobotsTag: Bool?
+    /// Hosts to which that does not apply: names, in lower case, or `*.domain` for all names below a domain.
+    public var ownHosts: [String]?
 
     /// The defaults.
     public init() {}
@@ -59,6 +61,8 @@ public struct RequestSettings: Sendable, Codable, Equatable {
     package static let rates = 0.001...100_000.0
     /// The most headers a batch or one URL may have, and the most bytes of them.
     package static let maxHeaders = 64, mostHeaderBytes = 16 << 10
+    /// The most hosts of one's own a batch may name.
+    package static let maxOwnHosts = 1_000
 
     /// A copy with every value in its range, without invalid ones: any client of Redis can write anything.
     package var bounded: RequestSettings {
@@ -84,6 +88,7 @@ public struct RequestSettings: Sendable, Codable, Equatable {
         all.acceptStatus = acceptStatus?.filter { Self.statusCodes([$0]) != nil }
         all.maxPerHost = maxPerHost.map { max(0, $0) }
         all.ratePerHost = ratePerHost?.bounded(by: Self.rates)
+        all.ownHosts = ownHosts.map { Array($0.prefix(Self.maxOwnHosts)) }
         return all
     }
 
@@ -188,7 +193,8 @@ extension RequestSettings {
             Option("--max-per-host", \.maxPerHost) { "\($0)" },
             Option("--rate-per-host", \.ratePerHost) { "\($0)" },
             Option("--robots", \.asksRobots) { $0 ? "yes" : "no" },
-            Option("--respect-x-robots-tag", \.respectsRobotsTag) { $0 ? "yes" : "no" },
+            Option("--ignore-robots-tag", \.respectsRobotsTag) { $0 ? "no" : "yes" },
+            Option("--own-host", \.ownHosts, list),
         ]
     }()
 

@@ -233,11 +233,12 @@ final class CurlHandle {
             response.beginBody(info, of: operation)
             // If the body has no place, its first bytes are refused like any others.
             if case .failure = response.abort { return 0 }
-            if operation.profile.configuration.respectsRobotsTag, (200..<300).contains(info.status),
+            if (200..<300).contains(info.status),
+                operation.profile.configuration.respectsRobotsTag(of: operation.request),
                 let directive = RobotsTag.refusal(
                     of: info.headers("X-Robots-Tag"), agent: operation.profile.productToken)
             {
-                response.refuse(WebImageError(.refused, "X-Robots-Tag: \(directive)", httpStatus: info.status))
+                response.refuse(WebImageError(.refused, RobotsTag.message(directive), httpStatus: info.status))
                 return 0
             }
         }

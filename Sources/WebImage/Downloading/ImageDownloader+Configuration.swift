@@ -21,8 +21,12 @@ extension ImageDownloader {
         /// Whether robots.txt is respected (RFC 9309); default false. Disallowed URLs end as `refused`. It is read once per hour and site;
         /// a missing one allows everything, one that the server fails to deliver nothing.
         public var asksRobots = false
-        /// Whether images with noai, noimageai, noindex, noimageindex, noml or none in `X-Robots-Tag` end as `refused`; default false.
+        /// Whether images with noai, noimageai, noindex or noimageindex in `X-Robots-Tag` end as `refused`; default false. Not applied to
+        /// ``ownHosts``, nor to literal addresses allowed by ``AddressPolicy/allow``.
         public var respectsRobotsTag = false
+        /// Hosts whose owner downloads: `X-Robots-Tag` does not refuse their images. Names in lower case, or `*.domain` for all names below
+        /// a domain. Default: none.
+        public var ownHosts: [String] = []
         /// Maximum body bytes per second of all transfers together; default nil (no limit).
         public var limitRate: Int?
         /// Order in which waiting downloads start; default first in, first out.
@@ -231,12 +235,24 @@ extension ImageDownloader {
 
         func connectionLimit(to request: RequestURL) -> Int {
             guard let limit = maxConnectionsPerHost else { return .max }
-            if !limitsOpenedAddresses, let address = request.literalAddress,
-                addressPolicy.opens(address, port: request.port)
-            {
-                return .max
-            }
-            return limit
+            return !limitsOpenedAddresses && isOpened(request) ? .max : limit
+        }
+
+        /// Whether the URL has a literal address that the operator has opened.
+        private func isOpened(_ request: RequestURL) -> Bool {
+            request.literalAddress.map { addressPolicy.opens($0, port: request.port) } ?? false
+        }
+
+        /// Whether `X-Robots-Tag` of a response to this request can refuse its image.
+        func respectsRobotsTag(of request: RequestURL) -> Bool {
+            respectsRobotsTag && !isOpened(request) && !ownHosts.contains { Self.names($0, request.host) }
+        }
+
+        /// Whether a pattern, a name or `*.domain`, names a host.
+        private static func names(_ pattern: String, _ host: String) -> Bool {
+            let host = host.hasSuffix(".") ? host.dropLast() : host[...]
+            guard pattern.hasPrefix("*.") else { return host == pattern }
+            return host.hasSuffix(pattern.dropFirst()) && host.utf8.count >= pattern.utf8.count
         }
 
         /// Connections kept, including those in use: with fewer, idle ones would be closed while others are parked.

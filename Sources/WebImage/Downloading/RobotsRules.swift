@@ -139,11 +139,17 @@ struct RobotsRules: Sendable, Equatable {
 
 /// The prohibitions of `X-Robots-Tag` for programs that collect images.
 enum RobotsTag {
-    private static let refused: Set<String> = ["noai", "noimageai", "noindex", "noimageindex", "none", "noml"]
+    /// Those that img2dataset refuses by default.
+    private static let refused: Set<String> = ["noai", "noimageai", "noindex", "noimageindex"]
     /// Directives with a value, whose name is not a program.
     private static let valued: Set<String> = [
         "unavailable_after", "max-snippet", "max-image-preview", "max-video-preview",
     ]
+
+    /// Why an image is refused, and which options of the commands take it.
+    static func message(_ directive: String) -> String {
+        "X-Robots-Tag: \(directive); --ignore-robots-tag takes it, --own-host all of a host of your own"
+    }
 
     /// The first prohibition in the lines of a response; nil if there is none.
     static func refusal(of lines: [String], agent: String) -> String? {

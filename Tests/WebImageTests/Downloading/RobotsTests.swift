@@ -44,9 +44,9 @@ struct RobotsTests {
         "X-Robots-Tag concerns us where it names nobody or us",
         arguments: [
             (["noai"], "noai"), (["index, NoImageAI"], "noimageai"), (["otherbot: noindex"], nil),
-            (["prefetch: noindex"], "noindex"), (["nofollow", "noindex"], "noindex"), (["none"], "none"), ([], nil),
+            (["prefetch: noindex"], "noindex"), (["nofollow", "noindex"], "noindex"), (["none"], nil), ([], nil),
             (["unavailable_after: 25 Jun 2030 15:00:00 PST, all"], nil), (["otherbot: noindex, noai"], nil),
-            (["max-snippet: 5, noml"], "noml"),
+            (["max-snippet: 5, noml"], nil), (["max-snippet: 5, noimageindex"], "noimageindex"),
         ] as [([String], String?)])
     func tags(lines: [String], directive: String?) {
         #expect(RobotsTag.refusal(of: lines, agent: "prefetch") == directive)
@@ -111,14 +111,28 @@ struct RobotsTests {
         #expect(server.requestCount() == 1)
     }
 
-    @Test("X-Robots-Tag is looked at only where that is wanted")
-    func tag() async throws {
+    @Test(
+        "X-Robots-Tag is obeyed where that is asked for, but not by hosts of one's own",
+        arguments: [
+            (true, [], true), (false, [], false), (true, ["other.test", "*.pictures.test", "*.test.pictures"], true),
+            (true, ["a.pictures.test"], false), (true, ["*.pictures.test"], false), (true, ["*.test"], false),
+        ] as [(Bool, [String], Bool)])
+    func tag(isRespected: Bool, own: [String], isRefused: Bool) async throws {
         let server = try OriginServer()
         server.setFallback { _ in OriginResponse(headers: [("X-Robots-Tag", "noai")], body: pseudoImage(5000)) }
-        let careful = try makeDownloader { $0.respectsRobotsTag = true }
-        let error = await careful.failure(server.url("/"))
-        #expect(error?.outcome == .refused && error?.message == "X-Robots-Tag: noai" && error?.attempts == 1)
-        #expect(await (try makeDownloader()).failure(server.url("/")) == nil)
+        let host = own.first == "other.test" ? "pictures.test" : "a.pictures.test"
+        let downloader = try makeDownloader {
+            $0.respectsRobotsTag = isRespected
+            $0.ownHosts = own
+            $0.resolve = ["\(host):\(server.port):127.0.0.1"]
+        }
+        let error = await downloader.failure("http://\(host):\(server.port)/")
+        #expect(error?.outcome == (isRefused ? .refused : nil))
+        if isRefused {
+            #expect(error?.message.hasPrefix("X-Robots-Tag: noai; ") == true && error?.attempts == 1)
+        }
+        // A literal address that was opened is a server of one's own.
+        #expect(await downloader.failure(server.url("/")) == nil)
     }
 
     @Test(

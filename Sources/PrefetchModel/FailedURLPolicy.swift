@@ -1,7 +1,7 @@
 /// Which failures put a URL on the list of failed URLs (SDWebImageManager's `failedURLs`), and when that list is consulted.
 ///
-/// Applied by a worker's `URLRun`, and by `ImageManager` without a queue. Entries last `BatchOptions.blacklistTTL` (24 h by default) with
-/// `smart`, and for ever with the others and in `FailedURLs`.
+/// Applied by a worker's `URLRun`, and by `ImageManager` without a queue. Entries last as `BatchOptions.blacklistTTL` says with `smart`, and
+/// for ever with the others and in `FailedURLs`.
 ///
 /// No policy lists failures caused by our own settings (`refused`, `imageRefused`, `tooLarge`, `invalidURL`, `cancelled`, `notCached`, `digestMismatch`,
 /// `unsupportedFormat`, local faults): changing the setting resolves them.

@@ -26,7 +26,7 @@ struct BlacklistBoundTests {
         try await until { try await condition() || ContinuousClock.now - began > .seconds(15) }
     }
 
-    @Test("What has lapsed goes by itself while a worker lives, though nobody asks for it again")
+    @Test("What has lapsed and was met by no batch goes by itself while a worker lives")
     func swept() async throws {
         let bench = try await FaultBench(delay: 0)
         let workers = try await bench.workers(1)
@@ -39,6 +39,49 @@ struct BlacklistBoundTests {
         #expect(try await bench.redis("HLEN", "prefetch:{default}:failed:meta").int == 8)
         #expect(try await bench.redis("ZCARD", "prefetch:{default}:failed:lapses").int == 5)
         #expect(try await bench.redis("ZCARD", "prefetch:{default}:failed:stays").int == 3)
+        try await bench.ran(["fsck"])
+        await leave(workers)
+    }
+
+    @Test("A lapsed URL is requested once by all workers and batches, and listed anew for twice as long")
+    func parole() async throws {
+        let bench = try await FaultBench(delay: 0.05)
+        var workers = try await bench.workers(1)
+        try await fail(bench, 40, "first", ["--blacklist-ttl", "1h"])
+        await leave(workers)
+        func entry() async throws -> FailedURLEntry? {
+            try await bench.queue.failedURLs.find(bench.origin.url("/first/39.png")).entry
+        }
+        let listed = try #require(try await entry())
+        let list = bench.folder.path("first.txt")
+        // The clock of the queue, by which entries lapse.
+        try await bench.redis("HINCRBY", "prefetch:{default}:clock", "ahead", "3600000")
+        workers = try await bench.workers(2)
+        for name in ["second", "third"] {
+            try await bench.ran(["submit", list, "--name", name, "--job-size", "4", "--window", "all"])
+        }
+        for name in ["second", "third"] {
+            try await until { try await bench.queue.batches.status(of: name)?.state == .done }
+        }
+        for number in 0..<40 { #expect(bench.origin.requestCount("/first/\(number).png") == 2) }
+        let second = try #require(try await bench.queue.batches.status(of: "second")).counts
+        let third = try #require(try await bench.queue.batches.status(of: "third")).counts
+        #expect(second[.httpError] + third[.httpError] == 40 && second[.blacklisted] + third[.blacklisted] == 40)
+        let again = try #require(try await entry())
+        #expect(again.factor == 2 && again.next - again.last == 2 * 7 * 86_400_000 && again.first == listed.first)
+        let why = try await bench.ran(["why", bench.origin.url("/first/0.png")]).stdout
+        #expect(why.contains("on the blacklist: httpError 404, listed 2 times, first 20"), "\(why)")
+        #expect(why.contains("    next request: one, from 20"), "\(why)")
+        // Now the images are there.
+        let picture = GeneratedImage.png(seed: 3, width: 8, height: 8)
+        bench.origin.setFallback { _ in OriginResponse(body: picture) }
+        await leave(workers)
+        try await bench.redis("HINCRBY", "prefetch:{default}:clock", "ahead", "1209600000")
+        workers = try await bench.workers(2)
+        try await bench.ran(["submit", list, "--name", "fourth", "--job-size", "4", "--window", "all"])
+        try await until { try await bench.queue.batches.status(of: "fourth")?.state == .done }
+        #expect(try await bench.queue.batches.status(of: "fourth")?.counts[.downloaded] == 40)
+        #expect(try await bench.queue.failedURLs.count() == 0)
         try await bench.ran(["fsck"])
         await leave(workers)
     }

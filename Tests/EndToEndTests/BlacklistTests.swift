@@ -154,7 +154,7 @@ struct BlacklistTests {
 
         let listed = try await ran(["why", gone] + at)
         #expect(listed.stdout.contains("\n  on the blacklist: httpError 404, listed "))
-        #expect(listed.stdout.contains(", by mine\n") && listed.stdout.contains("\n    lapses 20"))
+        #expect(listed.stdout.contains(", by mine\n") && listed.stdout.contains("\n    next request: one, from 20"))
         #expect(listed.stdout.contains("\n  not in the cache \(cache)\n"))
         #expect(
             listed.stdout.contains("\n  line 2 of mine (done, 20") && listed.stdout.contains("\n  line 5 of mine (done")
@@ -179,7 +179,9 @@ struct BlacklistTests {
         try await ran(["blacklist", "add", good] + at)
         let both = try await ran(["why", good, "--json"] + at)
         #expect(both.stdout.hasPrefix(#"{"v":1,"url":"\#(good)","known":true,"listed":{"outcome":null,"#))
-        #expect(both.stdout.contains(#","lapses":null},"cache":"\#(cache)","cached":{"path":"\#(cache)/v1/"#))
+        #expect(
+            both.stdout.contains(
+                #","state":"listed","worker":null},"cache":"\#(cache)","cached":{"path":"\#(cache)/v1/"#))
         #expect(
             both.stdout.contains(
                 #""bytes":\#(image.count),"format":"png","width":9,"height":7,"orientation":1,"frames":1,"alpha":false,"color_space":"rgb","level":"decode","#

@@ -64,7 +64,10 @@ struct CompatTests {
                 "downloaded:1", "hit:1", "blacklisted:1", "httpError:3", "timeout:1", "connect:1", "badImage:1",
                 "truncated:1",
             ])
-        #expect(run.contains(#""blacklist":"sd3","blacklist_ttl_seconds":0,"#) && run.contains(#""compat":"sd3"}"#))
+        #expect(
+            run.contains(
+                #""blacklist":"sd3","blacklist_ttl_seconds":{"404":0,"410":0,"451":0,"badImage":0,"poison":0},"#)
+                && run.contains(#""compat":"sd3"}"#))
         func failed() async throws -> [String] {
             try await ran(["blacklist", "export"] + cache).split(separator: "\n").map(String.init)
         }
@@ -124,7 +127,7 @@ struct CompatTests {
         #expect(await child.wait() == .exited(3))
         #expect(
             child.stderr.contains(
-                "mine of the same list is unfinished with other settings (--blacklist sd3, was smart; --blacklist-ttl 0s, was 86400s; --ignore-robots-tag yes, was no; --compat sd3)"
+                "mine of the same list is unfinished with other settings (--blacklist sd3, was smart; --blacklist-ttl 0s, was 404=7d,410=30d,451=30d,badImage=1d,poison=7d; --ignore-robots-tag yes, was no; --compat sd3)"
             ), "\(child.stderr)")
         for words in [["--blacklist", "smart"], ["--blacklist-ttl", "1h"]] {
             let wrong = try await ChildProcess(

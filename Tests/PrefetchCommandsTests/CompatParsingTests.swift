@@ -9,14 +9,19 @@ import Testing
 @Suite("Words behind --compat, why, blacklist, workers and cache")
 struct CompatParsingTests {
     @Test(arguments: [
-        ([], "smart", 86_400.0, ""), (["--blacklist", "none"], "none", 86_400, ""),
-        (["--blacklist-ttl", "2h"], "smart", 7200, ""), (["--compat", "sd3"], "sd3", 0, "sd3"),
-        (["--compat", "sd3", "--blacklist", "sd3", "--blacklist-ttl", "0"], "sd3", 0, "sd3"),
-        (["--blacklist", "sd3"], "sd3", 86_400, ""),
+        ([], "smart", "404=7d,410=30d,451=30d,badImage=1d,poison=7d", ""),
+        (["--blacklist", "none"], "none", "404=7d,410=30d,451=30d,badImage=1d,poison=7d", ""),
+        (["--blacklist-ttl", "2h"], "smart", "2h", ""), (["--compat", "sd3"], "sd3", "0s", "sd3"),
+        (["--compat", "sd3", "--blacklist", "sd3", "--blacklist-ttl", "0"], "sd3", "0s", "sd3"),
+        (["--blacklist", "sd3"], "sd3", "404=7d,410=30d,451=30d,badImage=1d,poison=7d", ""),
+        (
+            ["--blacklist-ttl", "404=90s,badImage=0,poison=1500ms,410=10m"], "smart",
+            "404=90s,410=10m,451=30d,badImage=0s,poison=1.5s", ""
+        ),
     ])
-    func compatStandsForItsOptions(words: [String], blacklist: String, life: Double, compat: String) throws {
+    func compatStandsForItsOptions(words: [String], blacklist: String, life: String, compat: String) throws {
         let options = try BatchArguments.parse(words).options
-        #expect(options.blacklist == blacklist && options.blacklistTTL == life && options.compat == compat)
+        #expect(options.blacklist == blacklist && options.blacklistTTL.text == life && options.compat == compat)
     }
 
     @Test(arguments: [
@@ -24,7 +29,9 @@ struct CompatParsingTests {
         (["--compat", "sd3", "--blacklist", "smart"], ["--compat sd3", "--blacklist smart"]),
         (["--blacklist", "sd4", "--compat", "sd3"], ["--compat sd3", "--blacklist sd4"]),
         (["--compat", "sd3", "--blacklist-ttl", "1h"], ["--compat sd3", "--blacklist-ttl 1h"]),
-        (["--blacklist-ttl", "never"], ["--blacklist-ttl"]),
+        (["--blacklist-ttl", "never"], ["--blacklist-ttl"]), (["--blacklist-ttl", "404="], ["--blacklist-ttl"]),
+        (["--blacklist-ttl", "404=1d,500=1d"], ["--blacklist-ttl"]),
+        (["--blacklist-ttl", "404=1d,"], ["--blacklist-ttl"]),
     ])
     func whatContradictsItIsNamed(words: [String], says: [String]) {
         let error = #expect(throws: (any Error).self) { try BatchArguments.parse(words) }
@@ -58,7 +65,8 @@ struct CompatParsingTests {
     }
 
     @Test func aFailedURLIsOneSafeLine() {
-        let entry = FailedURLEntry(meta: "1785933667123 1785933668123 3 httpError 404 urls-7f3a the server says 404")
+        let entry = FailedURLEntry(
+            meta: "1785933667123 1785933668123 3 2 1786933668123 httpError 404 urls-7f3a the server says 404")
         let failed = FailedURLList.FailedURL(url: "http://me:secret@h/\u{1B}[2J", entry: entry)
         #expect(
             FailedURLText.line(failed)
@@ -66,7 +74,7 @@ struct CompatParsingTests {
         )
         #expect(
             FailedURLText.object(failed).text
-                == #"{"url":"http://me:***@h/\u001b[2J","outcome":"httpError","http_status":404,"first":"2026-08-05T12:41:07Z","last":"2026-08-05T12:41:08Z","count":3,"batch":"urls-7f3a","detail":"the server says 404"}"#
+                == #"{"url":"http://me:***@h/\u001b[2J","outcome":"httpError","http_status":404,"first":"2026-08-05T12:41:07Z","last":"2026-08-05T12:41:08Z","count":3,"next":"2026-08-17T02:27:48Z","batch":"urls-7f3a","detail":"the server says 404"}"#
         )
     }
 }

@@ -329,7 +329,8 @@ extension BatchCheck {
         }
         // A batch older than its entries' lifetime may have lost some, and so may a list at its limit.
         let at = try ScriptRunner.time(try await queue.redis.read(queue.redis.clockCommands))
-        let isOld = options.lapse > 0 && at - (snapshot.fields["created"]?.int ?? 0) > options.lapse
+        let lapse = options.listingTTL.milliseconds(.poison, httpStatus: nil)
+        let isOld = lapse > 0 && at - (snapshot.fields["created"]?.int ?? 0) > lapse
         let urls = kept.sorted { $0.key < $1.key }.map(\.value.url)
         guard !urls.isEmpty, !isOld, try await queue.failedURLs.limit().removed == 0 else { return found }
         let listed = try await queue.redis.read([

@@ -11,6 +11,8 @@ package struct URLFacts: Sendable {
     /// Time of the reading in Redis, ms since 1970.
     package var at: Int
     package var listing: FailedURLEntry?
+    /// The worker that requests it on parole.
+    package var paroleWorker: String?
     /// Nil if it is not in the given cache, or none was given.
     package var image: CacheEntry?
     /// Its image on another machine; nil if it is in the given cache, or no batch has one.
@@ -21,6 +23,22 @@ package struct URLFacts: Sendable {
     /// Batches whose list cannot be read here, and that have fewer details than failures, or images on other machines.
     package var unread: [String] = []
     package var batchCount: Int
+
+    package enum ListingState: String, Sendable {
+        /// It is not requested.
+        case listed
+        /// It has lapsed: the next worker that meets it requests it once.
+        case parole
+        /// A worker requests it on parole.
+        case requested
+    }
+
+    /// Nil if it is not on the list.
+    package var listingState: ListingState? {
+        guard let listing else { return nil }
+        if paroleWorker != nil { return .requested }
+        return listing.isDue(at: at) ? .parole : .listed
+    }
 
     package var isKnown: Bool { listing != nil || image != nil || place != nil || !endings.isEmpty }
 
@@ -38,11 +56,11 @@ package struct URLFacts: Sendable {
         var facts: URLFacts
         let statuses: [BatchStatus]
         do throws(RedisError) {
-            let (listing, at) = try await queue.failedURLs.find(url)
+            let found = try await queue.failedURLs.find(url)
             let ids = try await queue.catalog.ids()
             facts = URLFacts(
-                at: at, listing: listing, image: nil, endings: [], batchesRead: min(batches, ids.count),
-                batchCount: ids.count)
+                at: found.at, listing: found.entry, paroleWorker: found.worker, image: nil, endings: [],
+                batchesRead: min(batches, ids.count), batchCount: ids.count)
             statuses = try await queue.batches.statuses(of: ids.suffix(batches).reversed())
         } catch {
             throw PrefetchError(error)

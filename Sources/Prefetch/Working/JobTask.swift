@@ -16,6 +16,8 @@ final class JobTask: Sendable {
     /// The name of the claim if a URL of the job may have killed a worker: it is decoded alone.
     let suspect: String?
     private let claim: QueueJobs.Claim
+    /// The worker name of the claim.
+    private let claimant: String
 
     private init(_ entry: JobLedger.Entry, _ run: JobRun, _ batch: BatchContext, of worker: WorkerContext) {
         self.worker = worker
@@ -24,6 +26,7 @@ final class JobTask: Sendable {
         level = max(batch.options.level, worker.configuration.minimumLevel)
         permit = run.permit
         claim = run.claim
+        claimant = run.worker
         suspect = claim.deliveries >= 3 ? claim.name : nil
     }
 
@@ -124,20 +127,21 @@ final class JobTask: Sendable {
 
     private func takeOutListed(_ open: inout [URLRun], _ settled: inout [SettledEntry]) async {
         guard !batch.options.retryFailed, !open.isEmpty else { return }
-        let timeToLive = batch.policy.lapses ? batch.options.blacklistTTL : 0
-        guard let listed = await listed(open.map(\.entry.url), timeToLive: timeToLive) else { return }
+        guard let listed = await listed(open.map(\.entry.url)) else { return }
+        for (number, listing) in listed where listing.isOnParole { open[number].isOnParole = true }
         var number = -1
         takeOut(of: &open, into: &settled) { url in
             number += 1
-            return listed[number].flatMap { url.listed($0) }
+            return url.isOnParole ? nil : listed[number].flatMap { url.listed($0.entry) }
         }
     }
 
-    private func listed(_ urls: [String], timeToLive: Double) async -> [Int: FailedURLEntry]? {
+    private func listed(_ urls: [String]) async -> [Int: FailedURLList.Listing]? {
+        let (claim, claimant, ttl) = (claim.name, claimant, batch.options.listingTTL)
         // Retried after an unknown refusal; if the list itself is broken nothing is on it.
         for _ in 0..<3 where !worker.shutdown.draining.isOpen {
             let found = await worker.redis.persist { queue async throws(RedisError) in
-                try await queue.failedURLs.listed(urls, timeToLive: timeToLive)
+                try await queue.failedURLs.listed(urls, worker: claimant, claim: claim, ttl: ttl)
             }
             if let found { return found }
         }

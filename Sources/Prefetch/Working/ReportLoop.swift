@@ -77,7 +77,7 @@ final class ReportLoop {
             QueueReports.Report(
                 job: run.claim.job.name, batch: run.claim.batch, base: run.claim.job.base,
                 count: run.claim.job.entries.count, isFinal: run.open <= 0, settled: run.unreported,
-                keepDetails: context?.keepDetails ?? 0, lapse: (context?.options ?? BatchOptions()).lapse)
+                keepDetails: context?.keepDetails ?? 0, ttl: (context?.options ?? BatchOptions()).listingTTL)
         }
         let name = worker.registration.name
         let history = worker.configuration.history

@@ -13,6 +13,8 @@ struct URLRun: Sendable {
     let job: JobTask
     let position: Int
     let entry: PrefetchJob.Entry
+    /// Whether it is on the list of failed URLs, has lapsed, and is requested by this job alone.
+    var isOnParole = false
 
     init(_ job: JobTask, position: Int, entry: PrefetchJob.Entry) {
         self.job = job
@@ -151,9 +153,10 @@ struct URLRun: Sendable {
             item.fetch = FetchTally.Fetch(format: image.info.format, timing: image.timing, tries: image.attempts)
         }
         // The original takes a URL off its list when it was downloaded; a cached one stays on it.
-        if request.options.contains(.retryFailed), !batch.policy.isCheckedBeforeCache || image.outcome == .downloaded {
-            item.unlist = entry.url
-        }
+        let isRetried =
+            request.options.contains(.retryFailed)
+            && (!batch.policy.isCheckedBeforeCache || image.outcome == .downloaded)
+        if isRetried || isOnParole { item.unlist = entry.url }
         return item
     }
 

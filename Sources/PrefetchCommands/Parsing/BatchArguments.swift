@@ -20,7 +20,7 @@ struct BatchArguments: ParsableArguments {
         options.digest = checks.digest
         options.durability = checks.durability
         options.blacklist = failed.blacklist ?? failed.compat ?? options.blacklist
-        options.blacklistTTL = failed.blacklistTTL?.seconds ?? (failed.compat == nil ? options.blacklistTTL : 0)
+        options.blacklistTTL = failed.blacklistTTL ?? (failed.compat == nil ? options.blacklistTTL : BlacklistTTL(0))
         options.compat = failed.compat ?? ""
         let given = load.given
         options.retryFailed = failed.retryFailed || given.contains(.retryFailed)
@@ -92,8 +92,11 @@ struct FailedURLArguments: ParsableArguments {
 
     @Option(
         name: .customLong("blacklist-ttl"),
-        help: .time("How long a failed URL is remembered; 0 = forever. (default: 1d)"))
-    var blacklistTTL: TimeSpan?
+        help: ArgumentHelp(
+            "How long failed URLs are remembered: 12h for all, or by reason: 404=7d,badImage=1d; 0 = forever. (default: 404=7d,410=30d,451=30d,badImage=1d,poison=7d)",
+            discussion: "Then one worker requests the URL once. With --blacklist sd3 or sd4 it is remembered forever.",
+            valueName: "time|list"))
+    var blacklistTTL: BlacklistTTL?
 
     @Flag(help: "Request URLs that are on the blacklist, too.")
     var retryFailed = false
@@ -117,10 +120,9 @@ struct FailedURLArguments: ParsableArguments {
         if let blacklist, blacklist != compat {
             throw ValidationError("--compat sd3 implies --blacklist sd3, so --blacklist \(blacklist) contradicts it")
         }
-        if let blacklistTTL, blacklistTTL.seconds != 0 {
+        if let blacklistTTL, blacklistTTL != BlacklistTTL(0) {
             throw ValidationError(
-                "--compat sd3 implies --blacklist-ttl 0, so --blacklist-ttl \(blacklistTTL.defaultValueDescription) "
-                    + "contradicts it")
+                "--compat sd3 implies --blacklist-ttl 0, so --blacklist-ttl \(blacklistTTL.text) contradicts it")
         }
     }
 }

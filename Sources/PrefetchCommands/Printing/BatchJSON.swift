@@ -40,7 +40,11 @@ package enum BatchJSON {
             ("validate", .string(options.validate)), ("unverifiable", .string(options.unverifiable.rawValue)),
             ("digest", .string(options.digest)),
             ("durability", .string(options.durability)), ("blacklist", .string(options.blacklist)),
-            ("blacklist_ttl_seconds", .number(options.blacklistTTL)), ("retry_failed", .bool(options.retryFailed)),
+            (
+                "blacklist_ttl_seconds",
+                .object(BlacklistTTL.Reason.allCases.map { ($0.rawValue, .number(options.listingTTL[$0])) })
+            ),
+            ("retry_failed", .bool(options.retryFailed)),
             ("from_cache_only", .bool(options.fromCacheOnly)), ("cache_key", .string(options.cacheKey)),
             ("variant", options.storedVariant.map { .string($0.transformerKey) } ?? .null),
             ("rules", .object(options.rules.members.map { ($0.name, .string($0.value)) })),

@@ -32,7 +32,8 @@ enum FailedURLText {
         return [
             ("outcome", entry.outcome.map { .string($0.name) } ?? .null),
             ("http_status", entry.httpStatus.map { .int($0) } ?? .null), ("first", time(entry.first)),
-            ("last", time(entry.last)), ("count", .int(entry.count)), ("batch", text(entry.batch)),
+            ("last", time(entry.last)), ("count", .int(entry.count)), ("next", time(entry.next)),
+            ("batch", text(entry.batch)),
             ("detail", text(ShownURL.text(entry.detail))),
         ]
     }

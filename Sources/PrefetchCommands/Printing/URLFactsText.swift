@@ -9,15 +9,6 @@ struct URLFactsText {
     let cache: String?
     let queue: String
 
-    /// Milliseconds after which an entry lapses for a batch that says nothing about it.
-    private static let defaultLife = Int(BatchOptions().blacklistTTL * 1000)
-
-    /// When the entry lapses for a batch with the defaults; nil where it does not.
-    private var lapses: Int? {
-        guard let listing = facts.listing, listing.last > 0 else { return nil }
-        return listing.last + Self.defaultLife
-    }
-
     /// Some lines for a person.
     var lines: [String] {
         [TerminalText.url(url)] + (listing + [image] + place + endings + [looked]).map { "  " + $0 }
@@ -41,14 +32,14 @@ struct URLFactsText {
         var lines = ["on the blacklist: " + FailedURLText.reason(listing)]
         if let times = FailedURLText.times(listing) { lines[0] += ", listed \(times)" }
         if !listing.detail.isEmpty { lines.append("  \(TerminalText.escaped(listing.detail))") }
-        if let lapses {
-            let time = UTCTime.text(milliseconds: lapses)
-            lines.append(
-                lapses > facts.at
-                    ? "  lapses \(time) for a batch with the default --blacklist-ttl"
-                    : "  lapsed \(time) for a batch with the default --blacklist-ttl, which asks it again")
-        } else {
-            lines.append("  does not lapse: it was added by hand")
+        let time = UTCTime.text(milliseconds: listing.next)
+        switch facts.listingState {
+        case .parole: lines.append("  on parole since \(time): the next worker that meets it requests it once")
+        case .requested:
+            lines.append("  on parole since \(time): \(TerminalText.escaped(facts.paroleWorker ?? "")) requests it now")
+        case _ where listing.next > 0: lines.append("  next request: one, from \(time) on")
+        case _ where listing.count == 0: lines.append("  next request: never, it was added by hand")
+        default: lines.append("  next request: never, by the --blacklist-ttl or --blacklist of its batch")
         }
         if facts.image != nil { lines.append("  a hit all the same with --blacklist smart; skipped with sd3 and sd4") }
         return lines
@@ -120,7 +111,8 @@ struct URLFactsText {
                 facts.listing.map { listing in
                     .object(
                         FailedURLText.members(listing) + [
-                            ("lapses", lapses.map { .string(UTCTime.text(milliseconds: $0)) } ?? .null)
+                            ("state", facts.listingState.map { .string($0.rawValue) } ?? .null),
+                            ("worker", facts.paroleWorker.map { .string($0) } ?? .null),
                         ])
                 } ?? .null
             ),

@@ -13,8 +13,8 @@ public struct BatchOptions: Sendable, Codable, Equatable {
     public var durability = "batch"
     /// Which failures go onto the list of failed URLs: `smart` (the default), `sd3`, `sd4`, `none`.
     public var blacklist = "smart"
-    /// Seconds until an entry of that list expires for this batch, 24 h by default; 0 = never.
-    public var blacklistTTL: Double = 86_400
+    /// When entries of that list lapse, by their reason. SDWebImage's policies have entries that never do, whatever this says.
+    public var blacklistTTL = BlacklistTTL()
     /// SDWebImageRetryFailed: request listed URLs too; a success takes the URL off the list.
     public var retryFailed = false
     /// SDWebImageFromCacheOnly: no network.
@@ -43,11 +43,9 @@ public struct BatchOptions: Sendable, Codable, Equatable {
     /// ``validate`` as a value; `decode` if it is unknown.
     public var level: ValidationLevel { ValidationLevel(name: validate) ?? .decode }
 
-    /// Milliseconds until entries listed by this batch expire; 0 = never, as under the policies of SDWebImage.
-    package var lapse: Int {
-        guard (FailedURLPolicy(rawValue: blacklist) ?? .smart).lapses, blacklistTTL > 0 else { return 0 }
-        // A century at most: any client of Redis can write any number.
-        return max(1, Int(min(blacklistTTL, 3_153_600_000) * 1000))
+    /// ``blacklistTTL`` under the batch's policy.
+    package var listingTTL: BlacklistTTL {
+        (FailedURLPolicy(rawValue: blacklist) ?? .smart).lapses ? blacklistTTL : BlacklistTTL(0)
     }
 
     /// Stable text, for storage and comparison.
@@ -79,7 +77,7 @@ public struct BatchOptions: Sendable, Codable, Equatable {
 
     private struct Partial: Decodable {
         var validate, unverifiable, digest, durability, blacklist, cacheKey, compat: String?
-        var blacklistTTL: Double?
+        var blacklistTTL: BlacklistTTL?
         var variant: ImageVariant?
         var rules: ImageRules?
         var requests: RequestSettings?
@@ -115,8 +113,7 @@ public struct BatchOptions: Sendable, Codable, Equatable {
         if durability != other.durability { names.append("--durability \(durability), was \(other.durability)") }
         if blacklist != other.blacklist { names.append("--blacklist \(blacklist), was \(other.blacklist)") }
         if blacklistTTL != other.blacklistTTL {
-            let (now, was) = (RequestSettings.time(blacklistTTL), RequestSettings.time(other.blacklistTTL))
-            names.append("--blacklist-ttl \(now), was \(was)")
+            names.append("--blacklist-ttl \(blacklistTTL.text), was \(other.blacklistTTL.text)")
         }
         if retryFailed != other.retryFailed { names.append(retryFailed ? "--retry-failed" : "no --retry-failed") }
         if fromCacheOnly != other.fromCacheOnly {

@@ -34,8 +34,8 @@ package struct FailedURLList: Sendable {
 
     /// Removes all URLs in one step; the memory is freed in the background.
     package func removeAll() async throws(RedisError) {
-        let all = [redis.keys.failed, redis.keys.failedMeta, redis.keys.failedExpiring, redis.keys.failedPermanent].map
-        {
+        let keys = redis.keys
+        let all = [keys.failed, keys.failedMeta, keys.failedExpiring, keys.failedPermanent, keys.failedParole].map {
             RedisArgument($0)
         }
         let replies = try await redis.read([
@@ -48,17 +48,34 @@ package struct FailedURLList: Sendable {
         try await redis.read([["SCARD", RedisArgument(redis.keys.failed)]])[0].get().int ?? 0
     }
 
-    /// The entry of one URL, nil if it is not on the list; and the time of Redis, ms since 1970.
-    package func find(_ url: String) async throws(RedisError) -> (entry: FailedURLEntry?, at: Int) {
+    /// What is known of one URL.
+    package struct Finding: Sendable {
+        /// Nil if it is not on the list.
+        package var entry: FailedURLEntry?
+        /// The worker that requests it on parole; nil: none does.
+        package var worker: String?
+        /// The time of Redis, ms since 1970.
+        package var at: Int
+    }
+
+    package func find(_ url: String) async throws(RedisError) -> Finding {
         let replies = try await redis.read(
             redis.clockCommands + [
                 ["SISMEMBER", RedisArgument(redis.keys.failed), RedisArgument(url)],
                 ["HGET", RedisArgument(redis.keys.failedMeta), RedisArgument(url)],
+                ["HGET", RedisArgument(redis.keys.failedParole), RedisArgument(url)],
             ])
-        let isListed = try replies[2].get().int == 1
-        return (
-            isListed ? FailedURLEntry(meta: try replies[3].get().string ?? "") : nil, try ScriptRunner.time(replies)
-        )
+        var finding = Finding(at: try ScriptRunner.time(replies))
+        guard try replies[2].get().int == 1 else { return finding }
+        finding.entry = FailedURLEntry(meta: try replies[3].get().string ?? "")
+        // The lease of a request on parole is its job's claim.
+        let words = (try replies[4].get().string ?? "").split(separator: " ").map(String.init)
+        guard words.count == 2 else { return finding }
+        let isClaimed = try await redis.read([
+            ["HEXISTS", RedisArgument(redis.keys.owned(by: words[0])), RedisArgument(words[1])]
+        ])[0].get().int
+        if isClaimed == 1 { finding.worker = words[0] }
+        return finding
     }
 
     /// Approximate size of a group of ``forEach(_:)``.
@@ -104,11 +121,18 @@ package struct FailedURLList: Sendable {
 
     private static let listed = QueueScript.script(PackageResources.LISTED_lua)
 
+    package struct Listing: Sendable, Equatable {
+        package var entry: FailedURLEntry
+        /// Whether it has lapsed, and this caller is to request it: until it has reported the result, the URL is listed for all others.
+        package var isOnParole = false
+    }
+
     /// The failed URLs among these, by position.
-    /// * `timeToLive`: seconds until an entry expires; 0 = never.
+    /// * `worker`, `claim`: whose job they are of. Its claim is the lease of the requests on parole that it is given.
+    /// * `ttl`: entries lapse by this or by the time to live of the batch that listed them, whichever is earlier.
     package func listed(
-        _ urls: [String], timeToLive: Double
-    ) async throws(RedisError) -> [Int: FailedURLEntry] {
+        _ urls: [String], worker: String, claim: String, ttl: BlacklistTTL
+    ) async throws(RedisError) -> [Int: Listing] {
         guard !urls.isEmpty else { return [:] }
         // Most are not on it, and this command costs a quarter of a script with as many URLs.
         let members = try await redis.read([
@@ -116,15 +140,17 @@ package struct FailedURLList: Sendable {
         ])
         let positions = (members.first?.array ?? []).enumerated().filter { $1.int == 1 }.map(\.offset)
         guard !positions.isEmpty else { return [:] }
-        let reply =
-            try await redis.run(
-                Self.listed, [RedisArgument(Int(timeToLive * 1000))] + positions.map { RedisArgument(urls[$0]) }
-            ).array ?? []
-        var found: [Int: FailedURLEntry] = [:]
-        for start in stride(from: 0, to: reply.count - 1, by: 2) {
+        let times = BlacklistTTL.Reason.allCases.filter { ttl[$0] > 0 }.map {
+            "\($0.rawValue):\(max(1, Int(ttl[$0] * 1000)))"
+        }
+        let caller = [worker, claim, times.joined(separator: " ")].map { RedisArgument($0) }
+        let reply = try await redis.run(Self.listed, caller + positions.map { RedisArgument(urls[$0]) }).array ?? []
+        var found: [Int: Listing] = [:]
+        for start in stride(from: 0, to: reply.count - 2, by: 3) {
             guard let index = reply[start].int, positions.indices.contains(index) else { continue }
             let position = positions[index]
-            found[position] = FailedURLEntry(meta: reply[start + 1].string ?? "")
+            found[position] = Listing(
+                entry: FailedURLEntry(meta: reply[start + 1].string ?? ""), isOnParole: reply[start + 2].int == 1)
         }
         return found
     }

@@ -11,7 +11,7 @@ extension PrefetchKeys {
         ("held", "hash"),
         ("losses", "hash"),
         ("slots", "hash"), ("deadlines", "zset"), ("hosts", "hash"), ("failed", "set"), ("failed:meta", "hash"),
-        ("failed:lapses", "zset"), ("failed:stays", "zset"), ("failed:limit", "hash"),
+        ("failed:lapses", "zset"), ("failed:stays", "zset"), ("failed:parole", "hash"), ("failed:limit", "hash"),
     ]
 
     /// Keys of each batch; `*` is its id.

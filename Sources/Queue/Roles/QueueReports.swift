@@ -14,12 +14,12 @@ package struct QueueReports: Sendable {
         package var settled: [SettledEntry]
         /// The most details of skipped URLs the batch keeps.
         package var keepDetails: Int
-        /// Milliseconds until the URLs it lists expire; 0 = never.
-        package var lapse = 0
+        /// When the URLs that it lists lapse.
+        package var ttl = BlacklistTTL(0)
 
         package init(
             job: String, batch: BatchIdentity, base: Int, count: Int, isFinal: Bool, settled: [SettledEntry],
-            keepDetails: Int, lapse: Int = 0
+            keepDetails: Int, ttl: BlacklistTTL = BlacklistTTL(0)
         ) {
             self.job = job
             self.batch = batch
@@ -28,7 +28,7 @@ package struct QueueReports: Sendable {
             self.isFinal = isFinal
             self.settled = settled
             self.keepDetails = keepDetails
-            self.lapse = lapse
+            self.ttl = ttl
         }
     }
 
@@ -109,7 +109,7 @@ package struct QueueReports: Sendable {
             for part in parts(of: report) {
                 let count = part.settled.count { $0.isHeavy }
                 if let (group, heavy) = last[part.batch], groups[group].count < 16, heavy + count <= Self.heavy,
-                    groups[group][0].report.keepDetails == part.keepDetails, groups[group][0].report.lapse == part.lapse
+                    groups[group][0].report.keepDetails == part.keepDetails
                 {
                     groups[group].append((number, part))
                     last[part.batch] = (group, heavy + count)
@@ -156,7 +156,7 @@ package struct QueueReports: Sendable {
         let first = group[0].report
         var arguments = [
             RedisArgument(worker), RedisArgument(first.batch.id), RedisArgument(first.batch.nonce),
-            RedisArgument(first.keepDetails), RedisArgument(first.lapse), RedisArgument(cache?.id ?? ""),
+            RedisArgument(first.keepDetails), RedisArgument(cache?.id ?? ""),
             RedisArgument(cache?.place ?? ""),
         ]
         for (_, report) in group { arguments += report.arguments() }
@@ -181,7 +181,8 @@ extension QueueReports.Report {
             if let url = item.list {
                 let status = item.failure?.httpStatus ?? 0
                 let tail = "\(item.outcome.name) \(status) \(batch.id) \(item.failure?.detail ?? "")"
-                listed += [position, RedisArgument(url), RedisArgument(tail)]
+                let lapse = ttl.milliseconds(item.outcome, httpStatus: item.failure?.httpStatus)
+                listed += [position, RedisArgument(url), RedisArgument(lapse), RedisArgument(tail)]
             }
             if let url = item.unlist { unlisted += [position, RedisArgument(url)] }
         }
@@ -195,7 +196,7 @@ extension QueueReports.Report {
         return [
             RedisArgument(job), isFinal ? "1" : "0", RedisArgument(codes), RedisArgument(lengths),
             RedisArgument(FailureRecord.entries(of: settled)), RedisArgument(details.count / 2),
-        ] + details + [RedisArgument(listed.count / 3)] + listed + [RedisArgument(unlisted.count / 2)] + unlisted
+        ] + details + [RedisArgument(listed.count / 4)] + listed + [RedisArgument(unlisted.count / 2)] + unlisted
     }
 
     /// The outcomes REPORT was first to settle.

@@ -2,12 +2,12 @@
 -- REPORT: outcomes of jobs of one batch. For exactly the URLs it is first to settle it writes the outcome, adds to the
 -- counts of the batch and of the worker (in this batch, and in its record), keeps the detail and the record and changes
 -- the failed set; then it completes the batch if that was the last one.
--- ARGV: worker, batch, its nonce, most details kept, ms after which listed URLs expire (0 = never), the id of the cache
--- its images are in ("": unknown), that cache's host and directory; then for each job: its name, "1" if it has ended,
--- one byte per URL (0 = not reported), 4 bytes big endian per URL that is not 0 (its length; "" if all are 0), the
--- failures (5 bytes per run of equal neighbours: first and last position, HTTP status in two, tries), number of
--- details, (position, detail) …, number of URLs to list, (position, URL, tail of its metadata) …, number of URLs to
--- take off the list, (position, URL) ….
+-- ARGV: worker, batch, its nonce, most details kept, the id of the cache its images are in ("": unknown), that cache's
+-- host and directory; then for each job: its name, "1" if it has ended, one byte per URL (0 = not reported), 4 bytes big
+-- endian per URL that is not 0 (its length; "" if all are 0), the failures (5 bytes per run of equal neighbours: first
+-- and last position, HTTP status in two, tries), number of details, (position, detail) …, number of URLs to list,
+-- (position, URL, ms until it lapses or 0, tail of its metadata) …, number of URLs to take off the list,
+-- (position, URL) ….
 -- Result: `OK`, then for each job 1 if this call was first to settle all its outcomes, else one byte per URL: the
 -- outcome if it was first, else 0; the state if the batch is over, `gone` if a later batch has the id; `BROKEN` and why
 -- if a key of the batch has another type.
@@ -23,7 +23,7 @@
 -- A job that has ended for its worker but has open URLs goes back: Redis restarted without its last second, in which
 -- they were reported.
 
-local worker, id, nonce, most, lapse, at = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5]), 8
+local worker, id, nonce, most, at = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), 7
 local m = redis.call('HMGET', batch(id), 'state', 'recount', 'nonce', 'created')
 if (m[3] or '') ~= nonce then m = {'gone'} end
 -- Type checks before the first write: a script that fails in the middle has written outcomes without their counts.
@@ -53,12 +53,12 @@ end
 local cache, cacheCount
 local function cacheNumber()
   if cache then return cache, cacheCount > 1 end
-  local known = redis.call('HGET', caches(id), ARGV[6])
+  local known = redis.call('HGET', caches(id), ARGV[5])
   cacheCount = redis.call('HLEN', caches(id))
   cache = known and math.min(number(known:match('^%d+'), 0), 255)
   if not cache then
     cache, cacheCount = math.min(cacheCount, 255), cacheCount + 1
-    redis.call('HSET', caches(id), ARGV[6], string.format('%d %s', cache, ARGV[7]))
+    redis.call('HSET', caches(id), ARGV[5], string.format('%d %s', cache, ARGV[6]))
   end
   return cache, cacheCount > 1
 end
@@ -101,7 +101,7 @@ local function settle(name, start, n, isFinal, said, lengths)
   end
   new = new + c
   local images = (codes[1] or 0) + (codes[2] or 0) + (codes[3] or 0)
-  if images > 0 and ARGV[6] ~= '' then place(base, n, first, images) end
+  if images > 0 and ARGV[5] ~= '' then place(base, n, first, images) end
   if c > 0 and lengths ~= '' then
     local offset = 1
     for i = 1, n do
@@ -146,7 +146,7 @@ while ARGV[at] do
   if isFinal then ended[#ended + 1] = name .. '@' .. nonce end
   local note = {base = tonumber(start), details = at + 6, listed = at + 7 + 2 * details, failures = ARGV[at + 4]}
   local listed = tonumber(ARGV[note.listed - 1])
-  note.unlisted = note.listed + 3 * listed + 1
+  note.unlisted = note.listed + 4 * listed + 1
   local unlisted = tonumber(ARGV[note.unlisted - 1])
   if isRunning then
     note.first = settle(name, start, tonumber(n), isFinal, ARGV[at + 2], ARGV[at + 3])
@@ -179,26 +179,40 @@ if new > 0 then
   end
   local t = string.format('%d', now())
   redis.call('HSET', batch(id), 'last', t)
-  local function list(urls, tails)
-    local known, metas, latest, places = {}, {}, {}, {}
-    local score = string.format('%d', t + lapse)
-    local fresh = t .. ' ' .. t .. ' 1 '
+  local function list(urls, ttls, tails)
+    local known, parole, metas, latest = {}, {}, {}, {}
+    local lapses, stays = {urls = {}, places = {}}, {urls = {}, places = {}}
     -- URLs that are all new to the set have no metadata.
     local added = redis.call('SADD', K .. ':failed', unpack(urls))
-    if added < #urls then known = redis.call('HMGET', K .. ':failed:meta', unpack(urls)) end
+    if added < #urls then
+      known = redis.call('HMGET', K .. ':failed:meta', unpack(urls))
+      parole = redis.call('HMGET', K .. ':failed:parole', unpack(urls))
+      redis.call('HDEL', K .. ':failed:parole', unpack(urls))
+    end
     for i, url in ipairs(urls) do
-      local since, times = (latest[url] or known[i] or ''):match('^(%d+) %d+ (%d+) ')
-      latest[url] = (since and since .. ' ' .. t .. ' ' .. (times + 1) .. ' ' or fresh) .. tails[i]
+      local since, times, factor, reason =
+        (latest[url] or known[i] or ''):match('^(%d+) %d+ (%d+) (%d+) %d+ (%S+ %d+) ')
+      -- The same failure of the one request that was made after it lapsed: twice the time, up to eight times.
+      if reason ~= tails[i]:match('^%S+ %d+') then factor = 1
+      elseif parole[i] then factor = math.min(2 * number(factor, 1), 8) end
+      local ttl = tonumber(ttls[i]) * factor
+      latest[url] = string.format('%s %s %d %d %d ', since or t, t, number(times, 0) + 1, factor, ttl > 0 and t + ttl or 0)
+        .. tails[i]
       metas[2 * i - 1] = url
       metas[2 * i] = latest[url]
-      places[2 * i - 1], places[2 * i] = score, url
+      local here = ttl > 0 and lapses or stays
+      here.urls[#here.urls + 1] = url
+      here.places[#here.places + 1] = string.format('%d', t + 2 * ttl)
+      here.places[#here.places + 1] = url
     end
     redis.call('HSET', K .. ':failed:meta', unpack(metas))
-    local here, there = K .. ':failed:lapses', K .. ':failed:stays'
-    if lapse == 0 then here, there = there, here end
-    redis.call('ZREM', there, unpack(urls))
-    redis.call('ZADD', here, unpack(places))
-    -- Removes more than this call adds, so expired entries get fewer while failures come.
+    for name, other in pairs({lapses = stays, stays = lapses}) do
+      if #other.urls > 0 then redis.call('ZREM', K .. ':failed:' .. name, unpack(other.urls)) end
+    end
+    for name, here in pairs({lapses = lapses, stays = stays}) do
+      if #here.urls > 0 then redis.call('ZADD', K .. ':failed:' .. name, unpack(here.places)) end
+    end
+    -- Removes more than this call adds, so old entries get fewer while failures come.
     sweepListed(2 * #urls)
   end
   -- The records of all jobs go into their chunks of 256 indices together.
@@ -242,15 +256,16 @@ if new > 0 then
       end
     end
     if #entries > 0 then redis.call('HSET', skipped(id), unpack(entries)) end
-    local urls, tails = {}, {}
-    for i = note.listed, note.unlisted - 4, 3 do
+    local urls, ttls, tails = {}, {}, {}
+    for i = note.listed, note.unlisted - 5, 4 do
       if isFirst(ARGV[i]) then
         urls[#urls + 1] = ARGV[i + 1]
-        tails[#tails + 1] = ARGV[i + 2]
+        ttls[#ttls + 1] = ARGV[i + 2]
+        tails[#tails + 1] = ARGV[i + 3]
       end
     end
     -- The list of failed URLs belongs to no batch: outcomes count even if it is broken, and LISTED reports the error.
-    if #urls > 0 then pcall(list, urls, tails) end
+    if #urls > 0 then pcall(list, urls, ttls, tails) end
     local taken = {}
     for i = note.unlisted, note.unlisted + 2 * tonumber(ARGV[note.unlisted - 1]) - 2, 2 do
       if isFirst(ARGV[i]) then taken[#taken + 1] = ARGV[i + 1] end

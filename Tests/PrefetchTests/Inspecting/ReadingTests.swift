@@ -158,12 +158,20 @@ struct ReadingTests {
     func options() {
         var options = BatchOptions()
         options.validate = "header"
-        options.blacklistTTL = 0
+        options.blacklistTTL = BlacklistTTL(0)
         options.retryFailed = true
         #expect(BatchOptions(encoded: options.encoded) == options)
         #expect(BatchOptions(encoded: #"{"digest":"none","later":1}"#).digest == "none")
         #expect(BatchOptions(encoded: "garbage") == BatchOptions())
         #expect(options.differences(from: options).isEmpty)
         #expect(options.differences(from: BatchOptions()).count == 3)
+        // Whatever stands there, a time is one.
+        let odd = BatchOptions(encoded: #"{"blacklistTTL":{"404":-1,"410":1e300,"badImage":"x","other":5}}"#)
+            .blacklistTTL
+        #expect(odd[.notFound] == 0 && odd[.gone] == 3_153_600_000 && odd[.badImage] == 86_400)
+        #expect(BatchOptions(encoded: #"{"blacklistTTL":60}"#).blacklistTTL == BlacklistTTL(60))
+        options.blacklist = "sd4"
+        options.blacklistTTL = BlacklistTTL()
+        #expect(options.listingTTL == BlacklistTTL(0) && BatchOptions().listingTTL == BlacklistTTL())
     }
 }

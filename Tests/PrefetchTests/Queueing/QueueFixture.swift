@@ -133,6 +133,13 @@ struct QueueFixture {
     }
 }
 
+extension FailedURLList {
+    /// What is listed for a caller without a job, to whom nothing is given on parole.
+    func listed(_ urls: [String]) async throws(RedisError) -> [Int: FailedURLEntry] {
+        try await listed(urls, worker: "nobody", claim: "none", ttl: BlacklistTTL()).mapValues(\.entry)
+    }
+}
+
 extension QueueReports.Report {
     /// The same of the batch that has its name now.
     func current(in queue: PrefetchQueue) async throws -> Self {

@@ -77,7 +77,7 @@ struct ReportingTests {
         let b = try #require(try await f.queue.batches.status(of: "b"))
         #expect(b.state == .done && b.counts.finished == 258 && b.counts.skipped == 2 && b.counts.bytes == 25_600)
         #expect(try await f.queue.results.workerCounts(of: "a")["w"]?.finished == 58)
-        let listed = try await f.queue.failedURLs.listed(["http://h/bad", "http://h/good"], timeToLive: 0)
+        let listed = try await f.queue.failedURLs.listed(["http://h/bad", "http://h/good"])
         #expect(listed.keys.sorted() == [0] && listed[0]?.count == 2)
         // What it has not is somebody else's: the open URL's job is on the list again, no other.
         #expect(
@@ -143,12 +143,12 @@ struct ReportingTests {
         _ = try await f.queue.reports.send([first, late, first], worker: "w")
         #expect(
             try await f.redis("SMEMBERS", f.keys.failed).array?.compactMap(\.string).sorted() == ["http://x/", "kept"])
-        let entry = try #require(try await f.queue.failedURLs.listed(["http://x/"], timeToLive: 60)[0])
+        let entry = try #require(try await f.queue.failedURLs.listed(["http://x/"])[0])
         #expect(entry.count == 1 && entry.httpStatus == 404 && entry.outcome == .httpError && entry.batch == "b")
         #expect(entry.first == entry.last && entry.first > 0 && entry.detail == "no")
         let other = QueueFixture.report(jobs[1], [.badImage]) { $0.list = "http://x/" }
         _ = try await f.queue.reports.send([other], worker: "w")
-        let twice = try #require(try await f.queue.failedURLs.listed(["http://x/"], timeToLive: 60)[0])
+        let twice = try #require(try await f.queue.failedURLs.listed(["http://x/"])[0])
         #expect(twice.count == 2 && twice.first == entry.first && twice.outcome == .badImage && twice.batch == "c")
         #expect(try await f.findings("b", "c") == [])
     }

@@ -1,0 +1,19 @@
+public import ArgumentParser
+public import PrefetchModel
+
+/// On a command line: `12h` for all reasons, or `404=7d,badImage=0`: what is not named has its default.
+extension BlacklistTTL: ExpressibleByArgument {
+    public init?(argument: String) {
+        if let all = TimeSpan(argument: argument) {
+            self.init(all.seconds)
+            return
+        }
+        self.init()
+        for part in argument.split(separator: ",", omittingEmptySubsequences: false) {
+            let words = part.split(separator: "=", omittingEmptySubsequences: false).map(String.init)
+            guard words.count == 2, let reason = Reason(rawValue: words[0]), let time = TimeSpan(argument: words[1])
+            else { return nil }
+            self[reason] = time.seconds
+        }
+    }
+}

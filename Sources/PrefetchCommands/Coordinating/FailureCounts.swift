@@ -3,7 +3,7 @@ internal import Prefetch
 internal import PrefetchModel
 internal import WebImage
 
-/// Skipped URLs counted by what they have in common, in bounded memory.
+/// Skipped URLs counted by what they have in common, in bounded memory, each cause with its remedy.
 struct FailureCounts {
     enum Category: String, CaseIterable, ExpressibleByArgument {
         case cause, host
@@ -12,13 +12,40 @@ struct FailureCounts {
     /// Hosts that are counted by name.
     static let maxHosts = 100_000
 
-    private struct Group: Hashable {
-        var name: String
+    /// An outcome, and what tells apart those that need other remedies.
+    private struct Cause: Hashable {
+        var outcome: String
         var status: Int?
+        var remedy: String?
+
+        init(_ failure: FailureDetail) {
+            outcome = failure.outcome.name
+            status = failure.outcome == .httpError ? failure.httpStatus : nil
+            remedy = FailureRemedy.text(
+                failure.outcome, httpStatus: failure.httpStatus,
+                // Nothing is known of the reason.
+                detail: failure.detail == FailureReader.noDetail ? "" : failure.detail)
+        }
+
+        var text: String { TerminalText.escaped(outcome) + (status.map { " \($0)" } ?? "") }
+
+        /// Order among those with the same count.
+        var order: String { "\(outcome) \(1000 + (status ?? 0)) \(remedy ?? "")" }
+    }
+
+    private struct Group {
+        /// The host; nil if they are counted by cause.
+        var host: String?
+        var causes: [Cause: Int]
+
+        var count: Int { causes.values.reduce(0, +) }
+        /// The most frequent one.
+        var cause: Cause? { causes.max { ($0.value, $1.key.order) < ($1.value, $0.key.order) }?.key }
     }
 
     let category: Category
-    private var counts: [Group: Int] = [:]
+    private var causes: [Cause: Int] = [:]
+    private var hosts: [String: [Cause: Int]] = [:]
     private var total = 0
     private var others = 0
     private var withoutDetail = 0
@@ -28,31 +55,32 @@ struct FailureCounts {
     mutating func note(_ failure: FailureDetail) {
         total += 1
         if failure.detail == FailureReader.noDetail { withoutDetail += 1 }
-        let group =
-            switch category {
-            case .cause:
-                Group(
-                    name: failure.outcome.name, status: failure.outcome == .httpError ? failure.httpStatus : nil)
-            case .host: Group(name: (try? RequestURL(failure.url))?.host ?? "", status: nil)
-            }
-        if counts[group] != nil || counts.count < Self.maxHosts {
-            counts[group, default: 0] += 1
+        let cause = Cause(failure)
+        guard category == .host else { return causes[cause, default: 0] += 1 }
+        let host = (try? RequestURL(failure.url))?.host ?? ""
+        if hosts[host] != nil || hosts.count < Self.maxHosts {
+            hosts[host, default: [:]][cause, default: 0] += 1
         } else {
             others += 1
         }
     }
 
-    private var sorted: [(group: Group, count: Int)] {
-        counts.map { ($0.key, $0.value) }
-            .sorted { ($1.1, $0.0.name, $0.0.status ?? 0) < ($0.1, $1.0.name, $1.0.status ?? 0) }
+    /// Largest first.
+    private var groups: [Group] {
+        switch category {
+        case .cause:
+            causes.sorted { ($1.value, $0.key.order) < ($0.value, $1.key.order) }
+                .map { Group(host: nil, causes: [$0.key: $0.value]) }
+        case .host:
+            hosts.map { Group(host: $0.key, causes: $0.value) }
+                .sorted { ($1.count, $0.host ?? "") < ($0.count, $1.host ?? "") }
+        }
     }
 
-    /// For people: number, share, name.
+    /// For people: number, share, name; with the remedy of each cause, once.
     var lines: [String] {
-        var rows = sorted.map { group, count in
-            let name = group.name.isEmpty ? "(no host: invalid URL)" : TerminalText.escaped(group.name)
-            return (count, name + (group.status.map { " \($0)" } ?? ""))
-        }
+        let groups = groups
+        var rows = groups.map { group in (group.count, name(of: group)) }
         if others > 0 { rows.append((others, "(other hosts)")) }
         let width = rows.map { Wording.count($0.0).count }.max() ?? 0
         func padded(_ text: String, _ width: Int) -> String {
@@ -60,8 +88,23 @@ struct FailureCounts {
         }
         return rows.map { count, name in
             "\(padded(Wording.count(count), width))  \(padded(Wording.share(count, of: total), 6))  \(name)"
-        }
+        } + (category == .host ? remedies(of: groups) : [])
     }
+
+    private func name(of group: Group) -> String {
+        let cause = group.cause
+        guard let host = group.host else { return cause.map(Self.line) ?? "" }
+        let name = host.isEmpty ? "(no host: invalid URL)" : TerminalText.escaped(host)
+        return name + (cause.map { "  \($0.text)" } ?? "")
+    }
+
+    /// Beside a table of hosts, which name their most frequent cause only.
+    private func remedies(of groups: [Group]) -> [String] {
+        var seen: Set<Cause> = []
+        return groups.compactMap(\.cause).filter { $0.remedy != nil && seen.insert($0).inserted }.map(Self.line)
+    }
+
+    private static func line(_ cause: Cause) -> String { cause.text + (cause.remedy.map { " -> \($0)" } ?? "") }
 
     /// What the counts do not show; nil if there is nothing.
     var note: String? {
@@ -78,15 +121,16 @@ struct FailureCounts {
             (
                 "counts",
                 .array(
-                    sorted.map { group, count in
-                        let name: [(String, JSONText)] =
-                            category == .host
-                            ? [("host", group.name.isEmpty ? .null : .string(group.name))]
-                            : [
-                                ("cause", .string(group.name)),
-                                ("http_status", group.status.map { .int($0) } ?? .null),
-                            ]
-                        return .object(name + [("count", .int(count)), ("share", share(count))])
+                    groups.map { group in
+                        let host: [(String, JSONText)] =
+                            group.host.map { [("host", $0.isEmpty ? .null : .string($0))] } ?? []
+                        return .object(
+                            host + [
+                                ("cause", group.cause.map { .string($0.outcome) } ?? .null),
+                                ("http_status", group.cause?.status.map { .int($0) } ?? .null),
+                                ("remedy", group.cause?.remedy.map { .string($0) } ?? .null),
+                                ("count", .int(group.count)), ("share", share(group.count)),
+                            ])
                     })
             ),
         ])

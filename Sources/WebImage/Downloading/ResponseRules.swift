@@ -27,7 +27,12 @@ struct ResponseRules: Sendable {
         }
         let status = response.statusCode
         guard (statusCodes ?? [200...299]).contains(where: { $0.contains(status) }) else {
-            guard (200..<300).contains(status) else { throw WebImageError(status: status, retryAfter: retryAfter) }
+            guard (200..<300).contains(status) else {
+                let demand = AccessDemand.text(status: status) { name in
+                    response.headers.filter { $0.name.lowercased() == name.lowercased() }.map(\.value)
+                }
+                throw WebImageError(status: status, retryAfter: retryAfter, demand: demand)
+            }
             throw WebImageError(
                 .invalidDownloadStatusCode, "HTTP \(status) is none of the accepted status codes", httpStatus: status)
         }

@@ -54,7 +54,9 @@ enum TransferEnd {
                 self = .failure(
                     WebImageError(.invalidDownloadStatusCode, "HTTP \(status) without a Location", httpStatus: status))
             }
-        default: self = .failure(WebImageError(status: status, retryAfter: info.retryAfter))
+        default:
+            let demand = AccessDemand.text(status: status, headers: info.headers)
+            self = .failure(WebImageError(status: status, retryAfter: info.retryAfter, demand: demand))
         }
     }
 }

@@ -3,13 +3,15 @@ internal import Glibc
 
 // Converts the CURLcodes of HTTP transfers, keeping the code and curl's text.
 extension WebImageError {
-    init(status: Int, retryAfter: Double?) {
+    /// * `demand`: what the server wants instead, if it says so.
+    init(status: Int, retryAfter: Double?, demand: String? = nil) {
         if status == 304 {
             self.init(.cacheNotModified, "HTTP 304", httpStatus: status)
             return
         }
         let isTransient = status == 408 || status == 425 || status == 429 || status >= 500
-        self.init(.invalidDownloadStatusCode, "HTTP \(status)", httpStatus: status, isTransient: isTransient)
+        let message = "HTTP \(status)" + (demand.map { " (\($0))" } ?? "")
+        self.init(.invalidDownloadStatusCode, message, httpStatus: status, isTransient: isTransient)
         self.retryAfter = isTransient ? retryAfter : nil
     }
 

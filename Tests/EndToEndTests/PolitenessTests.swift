@@ -94,6 +94,19 @@ struct PolitenessTests {
         #expect(bench.origin.requestCount("/robots.txt") == 1)
     }
 
+    @Test("Crawl-delay of robots.txt holds over three workers, also beside a faster --rate-per-host")
+    func crawlDelay() async throws {
+        let bench = try await FaultBench(appendOnly: false, delay: 0)
+        bench.origin.route("/robots.txt", OriginResponse(body: Array("User-agent: *\nCrawl-delay: 0.1".utf8)))
+        try await bench.submit(31, "urls", ["--robots", "--rate-per-host", "50"])
+        let began = ContinuousClock.now
+        let workers = try await bench.workers(3)
+        try await bench.expectAllThere(31, workers: workers)
+        // Thirty pauses between them, of which the last may be short.
+        #expect(ContinuousClock.now - began >= .seconds(2.9))
+        #expect(bench.origin.requestCount("/robots.txt") == 1 && bench.origin.requestCount() == 32)
+    }
+
     @Test("--rate-per-host holds over four workers, for a --host-group as for one host")
     func rate() async throws {
         let bench = try await FaultBench(appendOnly: false, delay: 0)

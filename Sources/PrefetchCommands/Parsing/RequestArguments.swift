@@ -83,7 +83,7 @@ struct RequestArguments: ParsableArguments {
         name: .customLong("accept-type"), help: .list("Media types that are accepted: image/*. (default: any)"))
     var acceptType: String?
 
-    @Flag(help: "Read each site's robots.txt; a disallowed URL ends as refused.")
+    @Flag(help: "Obey each site's robots.txt: disallowed URLs end as refused, and Crawl-delay (up to 60s) is waited.")
     var robots = false
 
     @Flag(

@@ -40,13 +40,13 @@ final class DownloadAdmission {
     /// - Returns: the error if it is refused.
     func enter(_ operation: DownloadOperation, at place: QueuePlace) -> WebImageError? {
         guard operation.profile.configuration.asksRobots, !operation.key.options.contains(.unasked) else {
-            hosts.enqueue(operation, at: place)
+            hosts.enqueue(operation, at: place, rate: nil)
             return nil
         }
         let now = MonotonicClock.now
         switch robots.admit(operation, at: place, now: now) {
-        case .allowed:
-            hosts.enqueue(operation, at: place)
+        case .allowed(let rate):
+            hosts.enqueue(operation, at: place, rate: rate)
             return nil
         case .refused(let error): return Self.refused(operation, error)
         case .waits: operation.wait(for: nil, now: now)
@@ -105,11 +105,11 @@ final class DownloadAdmission {
 
     private func letIn(_ released: [RobotsBook.Released]) -> Refused {
         var refused: Refused = []
-        for (operation, place, refusal) in released where !operation.waiters.isEmpty {
+        for (operation, place, refusal, rate) in released where !operation.waiters.isEmpty {
             if let refusal {
                 refused.append((operation, Self.refused(operation, refusal)))
             } else {
-                hosts.enqueue(operation, at: place)
+                hosts.enqueue(operation, at: place, rate: rate)
             }
         }
         return refused

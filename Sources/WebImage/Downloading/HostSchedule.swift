@@ -38,8 +38,9 @@ final class HostSchedule {
 
     // MARK: Operations
 
-    func enqueue(_ operation: DownloadOperation, at place: QueuePlace) {
-        let rate = operation.profile.configuration.hosts.requestsPerSecond
+    /// * `rate`: requests per second that its site asks for; nil: it does not. The lower of this and the profile's applies.
+    func enqueue(_ operation: DownloadOperation, at place: QueuePlace, rate asked: Double?) {
+        let rate = [operation.profile.configuration.hosts.requestsPerSecond, asked].compactMap { $0 }.min()
         // A profile with its own rate needs a governor even if the configuration does not.
         if governor == nil, rate != nil { governor = HostGovernor(configuration.hosts, isShared: shares != nil) }
         operation.wait(for: host(of: operation.request), now: MonotonicClock.now)

@@ -19,7 +19,8 @@ extension ImageDownloader {
         /// Host policy; default: no limits.
         public var hosts = HostPolicy()
         /// Whether robots.txt is respected (RFC 9309); default false. Disallowed URLs end as `refused`. It is read once per hour and site;
-        /// a missing one allows everything, one that the server fails to deliver nothing.
+        /// a missing one allows everything, one that the server fails to deliver nothing. Its `Crawl-delay`, up to 60 s, is a rate of its host
+        /// as ``HostPolicy/requestsPerSecond`` is.
         public var asksRobots = false
         /// Whether images with noai, noimageai, noindex or noimageindex in `X-Robots-Tag` end as `refused`; default false. Not applied to
         /// ``ownHosts``, nor to literal addresses allowed by ``AddressPolicy/allow``.

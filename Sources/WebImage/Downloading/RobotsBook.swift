@@ -5,6 +5,12 @@ final class RobotsBook {
         var verdict: Verdict
         var expires: Double
 
+        /// What the site's `Crawl-delay` allows.
+        var requestsPerSecond: Double? {
+            guard case .rules(let rules) = verdict else { return nil }
+            return rules.delay.map { 1 / $0 }
+        }
+
         func refusal(of request: RequestURL) -> WebImageError? {
             switch verdict {
             case .rules(let rules):
@@ -22,7 +28,8 @@ final class RobotsBook {
     }
 
     enum Answer {
-        case allowed
+        /// * `rate`: requests per second that the site asks for; nil: it does not.
+        case allowed(rate: Double?)
         case refused(WebImageError)
         /// The file is being read; the operation waits here.
         case waits
@@ -30,8 +37,8 @@ final class RobotsBook {
         case read(RobotsSite)
     }
 
-    /// An operation whose file has arrived. `refusal`: the file disallows it.
-    typealias Released = (operation: DownloadOperation, place: QueuePlace, refusal: WebImageError?)
+    /// An operation whose file has arrived. `refusal`: the file disallows it; `rate`: requests per second that it asks for.
+    typealias Released = (operation: DownloadOperation, place: QueuePlace, refusal: WebImageError?, rate: Double?)
 
     /// Seconds until a file expires (RFC 9309, section 2.4: at most a day), and one that could not be read.
     private static let kept = 3600.0, unreadableLifetime = 60.0
@@ -58,7 +65,7 @@ final class RobotsBook {
                 wanted.insert(site)
                 return .waits
             }
-            return page.refusal(of: operation.request).map { .refused($0) } ?? .allowed
+            return page.refusal(of: operation.request).map { .refused($0) } ?? .allowed(rate: page.requestsPerSecond)
         }
         waiting[site, default: []].append((operation, place))
         return .waits
@@ -86,7 +93,10 @@ final class RobotsBook {
         // A connection failure says nothing about the rules: the request itself will fail.
         let isKnown = page.expires > now
         return (waiting.removeValue(forKey: site) ?? []).map { operation, place in
-            (operation, place, isKnown ? page.refusal(of: operation.request) : nil)
+            (
+                operation, place, isKnown ? page.refusal(of: operation.request) : nil,
+                isKnown ? page.requestsPerSecond : nil
+            )
         }
     }
 

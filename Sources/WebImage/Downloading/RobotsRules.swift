@@ -6,6 +6,12 @@ struct RobotsRules: Sendable, Equatable {
     }
 
     private var rules: [Rule] = []
+    /// Seconds between two requests, above 0 and at most ``maxDelay``: `Crawl-delay`, which is no part of the standard; the longest of the
+    /// groups that apply. Nil: the site asks for none.
+    private(set) var delay: Double?
+
+    /// Longer delays count as this, in seconds.
+    static let maxDelay = 60.0
 
     /// The part of a file that is read (RFC 9309, section 2.5: at least 500 KiB).
     static let maxBytes = 512 << 10
@@ -16,6 +22,7 @@ struct RobotsRules: Sendable, Equatable {
     init(text: String, agent: String) {
         var own: [Rule] = []
         var others: [Rule] = []
+        var (ownDelay, otherDelay) = (0.0, 0.0)
         var isNamed = false
         var appliesToAgent = false
         var appliesToAll = false
@@ -42,14 +49,22 @@ struct RobotsRules: Sendable, Equatable {
                 let rule = Rule(allows: key == "allow", pattern: Self.normalised(value.utf8))
                 if appliesToAgent { own.append(rule) }
                 if appliesToAll { others.append(rule) }
+            case "crawl-delay":
+                // A rule as the others: the next user-agent line begins another group.
+                isInAgents = false
+                guard let seconds = Double(value), seconds.isFinite else { continue }
+                if appliesToAgent { ownDelay = max(ownDelay, seconds) }
+                if appliesToAll { otherDelay = max(otherDelay, seconds) }
             default: break
             }
         }
         rules = isNamed ? own : others
+        let seconds = min(isNamed ? ownDelay : otherDelay, Self.maxDelay)
+        delay = seconds > 0 ? seconds : nil
     }
 
     var text: String {
-        var text = "User-agent: *\n"
+        var text = "User-agent: *\n" + (delay.map { "Crawl-delay: \($0)\n" } ?? "")
         for rule in rules {
             text += (rule.allows ? "Allow: " : "Disallow: ") + String(decoding: rule.pattern, as: UTF8.self) + "\n"
         }

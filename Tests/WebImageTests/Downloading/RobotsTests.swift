@@ -41,6 +41,45 @@ struct RobotsTests {
     }
 
     @Test(
+        "Crawl-delay of the group that applies is the pause between requests, bounded",
+        arguments: [
+            ("User-agent: *\nCrawl-delay: 2", 2), ("User-agent: *\ncrawl-delay : 0.5 # s", 0.5), ("", nil),
+            ("User-agent: *\nCrawl-delay: 0", nil), ("User-agent: *\nCrawl-delay: -3", nil),
+            ("User-agent: *\nCrawl-delay: 1e9", 60), ("User-agent: *\nCrawl-delay: inf", nil),
+            ("User-agent: *\nCrawl-delay: nan", nil), ("User-agent: *\nCrawl-delay: ten", nil), ("Crawl-delay: 3", nil),
+            ("User-agent: *\nCrawl-delay: 9\nUser-agent: prefetch\nCrawl-delay: 1", 1),
+            ("User-agent: *\nCrawl-delay: 9\nUser-agent: prefetch\nDisallow:", nil),
+            ("User-agent: bingbot\nCrawl-delay: 10\n\nUser-agent: *\nDisallow: /x", nil),
+            ("User-agent: *\nUser-agent: other\nCrawl-delay: 4\nDisallow: /x", 4),
+            ("User-agent: *\nCrawl-delay: 1\nCrawl-delay: 3\nCrawl-delay: 2", 3),
+        ] as [(String, Double?)])
+    func crawlDelay(text: String, seconds: Double?) {
+        let rules = RobotsRules(text: text, agent: "prefetch")
+        #expect(rules.delay == seconds)
+        #expect(RobotsRules(text: rules.text, agent: "prefetch") == rules)
+    }
+
+    @Test("Crawl-delay spaces the requests of one process, and a slower rate of the host does where there is one")
+    func delays() async throws {
+        let server = try OriginServer()
+        server.route("/robots.txt", OriginResponse(body: Array("User-agent: *\nCrawl-delay: 0.1".utf8)))
+        server.setFallback { _ in OriginResponse(body: [1]) }
+        for (rate, pause) in [(nil, 0.1), (100, 0.1), (5, 0.2)] as [(Double?, Double)] {
+            let downloader = try makeDownloader {
+                $0.asksRobots = true
+                $0.hosts.requestsPerSecond = rate
+            }
+            let began = MonotonicClock.now
+            await withTaskGroup(of: WebImageError?.self) { group in
+                for number in 0..<6 { group.addTask { await downloader.failure(server.url("/\(number)")) } }
+                for await error in group { #expect(error == nil) }
+            }
+            // A request may be late by one pause, and the next in time.
+            #expect(MonotonicClock.now - began >= 4 * pause, "\(String(describing: rate))")
+        }
+    }
+
+    @Test(
         "X-Robots-Tag concerns us where it names nobody or us",
         arguments: [
             (["noai"], "noai"), (["index, NoImageAI"], "noimageai"), (["otherbot: noindex"], nil),

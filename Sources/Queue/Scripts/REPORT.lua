@@ -181,7 +181,8 @@ if new > 0 then
   redis.call('HSET', batch(id), 'last', t)
   local function list(urls, ttls, tails)
     local known, parole, metas, latest = {}, {}, {}, {}
-    local lapses, stays = {urls = {}, places = {}}, {urls = {}, places = {}}
+    local lapses = {key = K .. ':failed:lapses', urls = {}, places = {}}
+    local stays = {key = K .. ':failed:stays', urls = {}, places = {}}
     -- URLs that are all new to the set have no metadata.
     local added = redis.call('SADD', K .. ':failed', unpack(urls))
     if added < #urls then
@@ -206,11 +207,10 @@ if new > 0 then
       here.places[#here.places + 1] = url
     end
     redis.call('HSET', K .. ':failed:meta', unpack(metas))
-    for name, other in pairs({lapses = stays, stays = lapses}) do
-      if #other.urls > 0 then redis.call('ZREM', K .. ':failed:' .. name, unpack(other.urls)) end
-    end
-    for name, here in pairs({lapses = lapses, stays = stays}) do
-      if #here.urls > 0 then redis.call('ZADD', K .. ':failed:' .. name, unpack(here.places)) end
+    if #stays.urls > 0 then redis.call('ZREM', lapses.key, unpack(stays.urls)) end
+    if #lapses.urls > 0 then redis.call('ZREM', stays.key, unpack(lapses.urls)) end
+    for _, here in ipairs({lapses, stays}) do
+      if #here.urls > 0 then redis.call('ZADD', here.key, unpack(here.places)) end
     end
     -- Removes more than this call adds, so old entries get fewer while failures come.
     sweepListed(2 * #urls)

@@ -95,6 +95,7 @@ struct ParsingTests {
             "--low-speed-time", "6s", "--retry-on", "dns,404", "--no-resume", "--accept-status", "200-299,404",
             "--accept-type", "image/*", "--retry-delay", "40s", "--max-retry-after", "5m", "--max-try-time", "4s",
             "--robots", "--ignore-robots-tag", "--own-host", "*.Example.org", "--max-per-host", "9",
+            "--max-per-address", "11",
         ]
         var options = try BatchArguments.parse(words).options
         options.requests.headers = ["Referer: http://h/", "Accept:"]
@@ -121,6 +122,7 @@ struct ParsingTests {
         #expect(!downloads.respectsRobotsTag && downloads.ownHosts == ["*.example.org"])
         #expect(downloads.retryBaseDelay == 40 && downloads.retryMaxDelay == 40 && downloads.maxRetryAfter == 300)
         #expect(downloads.hosts.requestsPerSecond == 0.5 && downloads.maxConnectionsPerHost == 9)
+        #expect(downloads.maxConnectionsPerAddress == 11 && downloads.limitsTransfersToOpenedAddresses)
         // A worker's maximum.
         options.requests.apply(to: &downloads, maxBytes: 1000)
         #expect(downloads.maxBodyBytes == 1000)
@@ -131,8 +133,10 @@ struct ParsingTests {
         var none = RequestSettings()
         none.maxTime = 0
         none.maxPerHost = 0
+        none.maxPerAddress = 0
         none.apply(to: &downloads, maxBytes: 1000)
         #expect(downloads.maxTotalTime == nil && downloads.maxSlowTime == nil && downloads.maxConnectionsPerHost == nil)
+        #expect(downloads.maxConnectionsPerAddress == nil)
         let known = try RequestArguments.parse(["--contact", "me@example.org"]).settings
         known.apply(to: &downloads, maxBytes: 1000)
         #expect(downloads.value(forHTTPHeaderField: "User-Agent") == "prefetch/0.1.0 (+me@example.org)")

@@ -44,6 +44,10 @@ extension RequestSettings {
             downloads.maxConnectionsPerHost = limit > 0 ? limit : nil
             downloads.limitsOpenedAddresses = true
         }
+        if let limit = all.maxPerAddress {
+            downloads.maxConnectionsPerAddress = limit > 0 ? limit : nil
+            downloads.limitsTransfersToOpenedAddresses = true
+        }
         if let rate = all.ratePerHost { downloads.hosts.requestsPerSecond = rate }
         set(\.asksRobots, all.asksRobots)
         set(\.respectsRobotsTag, all.respectsRobotsTag)

@@ -74,6 +74,8 @@ struct FetchSettings: Codable, Sendable, Equatable {
 
     /// Transfers at once to one host where its batch says no other number.
     private static let usualPerHost = 6
+    /// The same to one address: ten thousand names of one small server are not ten thousand hosts.
+    private static let usualPerAddress = 64
 
     /// The downloader they ask for; batches vary it.
     /// - Throws: `configuration` with what is wrong.
@@ -85,6 +87,8 @@ struct FetchSettings: Codable, Sendable, Equatable {
         downloads.maxParkedDownloads = min(100_000, max(256, 8 * maxConcurrentDownloads))
         downloads.maxConnectionsPerHost = Self.usualPerHost
         downloads.limitsOpenedAddresses = false
+        downloads.maxConnectionsPerAddress = Self.usualPerAddress
+        downloads.limitsTransfersToOpenedAddresses = false
         downloads.hosts.groups = hostGroups
         downloads.hosts.failuresInARow = hostFailures > 0 ? hostFailures : nil
         downloads.hosts.waitLimit = hostPatience

@@ -20,6 +20,13 @@ struct RequestArguments: ParsableArguments {
     var maxPerHost: Int?
 
     @Option(
+        help: ArgumentHelp(
+            "Transfers at once to one IP address and port, whatever its names, over all workers; 0 = no limit. (default: 64)",
+            discussion: "Literal addresses opened by --allow-net are limited only if this option is given.",
+            valueName: "n"))
+    var maxPerAddress: Int?
+
+    @Option(
         name: .customLong("rate-per-host"),
         help: .count("Requests per second to one host, over all workers: 20 or 0.5. (default: no limit)"))
     var rate: Double?
@@ -108,6 +115,7 @@ struct RequestArguments: ParsableArguments {
         try check(maxSize?.bytes, RequestSettings.sizes, "--max-size is at most 4GiB")
         try check(lowSpeedLimit, 0...Int.max, "--low-speed-limit is a number from 0")
         try check(maxPerHost, 0...Int.max, "--max-per-host is a number from 0")
+        try check(maxPerAddress, 0...Int.max, "--max-per-address is a number from 0")
         try check(rate, RequestSettings.rates, "--rate-per-host is a number from 0.001 to 100000")
         let times = [
             ("--connect-timeout", connectTimeout), ("--timeout", timeout), ("--max-try-time", maxTryTime),
@@ -176,6 +184,7 @@ struct RequestArguments: ParsableArguments {
         settings.acceptStatus = acceptStatus.map(Self.parts)
         settings.acceptTypes = acceptType.map(Self.parts)
         settings.maxPerHost = maxPerHost
+        settings.maxPerAddress = maxPerAddress
         settings.ratePerHost = rate
         settings.asksRobots = robots ? true : nil
         settings.respectsRobotsTag = ignoreRobotsTag ? false : nil

@@ -43,6 +43,8 @@ public struct RequestSettings: Sendable, Codable, Equatable {
     /// Concurrent transfers to one host, over all workers and batches of the queue; 0: no limit. If transfers of several batches wait for a
     /// host, the lowest of their limits applies.
     public var maxPerHost: Int?
+    /// Concurrent transfers to one IP address and port in the same way; 0: no limit.
+    public var maxPerAddress: Int?
     /// Requests per second to one host, over all workers and batches in the same way.
     public var ratePerHost: Double?
     /// Whether each site's robots.txt is read first.
@@ -87,6 +89,7 @@ public struct RequestSettings: Sendable, Codable, Equatable {
         all.maxSize = maxSize?.bounded(by: Self.sizes)
         all.acceptStatus = acceptStatus?.filter { Self.statusCodes([$0]) != nil }
         all.maxPerHost = maxPerHost.map { max(0, $0) }
+        all.maxPerAddress = maxPerAddress.map { max(0, $0) }
         all.ratePerHost = ratePerHost?.bounded(by: Self.rates)
         all.ownHosts = ownHosts.map { Array($0.prefix(Self.maxOwnHosts)) }
         return all
@@ -191,6 +194,7 @@ extension RequestSettings {
             Option("--accept-status", \.acceptStatus, list),
             Option("--accept-type", \.acceptTypes, list),
             Option("--max-per-host", \.maxPerHost) { "\($0)" },
+            Option("--max-per-address", \.maxPerAddress) { "\($0)" },
             Option("--rate-per-host", \.ratePerHost) { "\($0)" },
             Option("--robots", \.asksRobots) { $0 ? "yes" : "no" },
             Option("--ignore-robots-tag", \.respectsRobotsTag) { $0 ? "no" : "yes" },

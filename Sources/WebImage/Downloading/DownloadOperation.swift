@@ -159,24 +159,29 @@ final class DownloadOperation {
     private(set) var since = 0.0
     /// The host of its hop, as counted by the queue.
     private(set) var host = ""
+    /// The address of its hop, as counted by ``AddressSlots``; nil: unknown, or not limited.
+    private(set) var address: String?
     private(set) var slotHost: String?
+    private(set) var slotAddress: String?
     private(set) var isProbe = false
 
-    /// Starts waiting for a slot of `host`, or (nil) for the site's robots.txt.
-    func wait(for host: String?, now: Double) {
+    /// Starts waiting for a slot of `host` and of `address`, or (nil) for the site's robots.txt.
+    func wait(for host: String?, address: String? = nil, now: Double) {
         since = now
+        self.address = address
         if let host { self.host = host }
     }
 
     func takeSlot(isProbe: Bool) {
         slotHost = host
+        slotAddress = address
         self.isProbe = isProbe
     }
 
-    /// Returns the host whose slot it held, if any.
-    func releaseSlot() -> String? {
-        defer { slotHost = nil }
-        return slotHost
+    /// Returns the host and the address whose slots it held, if any.
+    func releaseSlot() -> (host: String, address: String?)? {
+        defer { (slotHost, slotAddress) = (nil, nil) }
+        return slotHost.map { ($0, slotAddress) }
     }
 
     /// Whether it was a probe; clears the flag.

@@ -41,6 +41,8 @@ struct DownloadQueue<Element>: ~Copyable {
         var limits: HostLimits
         /// Whether it was declined although it is below its limit.
         var isHeld = false
+        /// Whether none of its waiting elements may start.
+        var isBlocked = false
 
         init(_ name: String, limits: HostLimits) {
             self.name = name
@@ -97,9 +99,12 @@ struct DownloadQueue<Element>: ~Copyable {
     }
 
     /// Removes the next element and occupies a slot of its host until ``release(host:)``.
+    /// * `mayStart`: whether an element may be the next one of its host; a host without such an element is skipped until
+    ///   ``unblock(host:)``.
     /// * `admits`: decides for a host, its limits, and its running and waiting elements; a declined host is skipped until ``letGo(host:)``
     ///   or a released slot.
     mutating func next(
+        where mayStart: (Element) -> Bool = { _ in true },
         admits: (_ host: String, _ limits: HostLimits, _ running: Int, _ waiting: Int) -> HostAdmission<Element> = {
             _, _, _, _ in .next
         }
@@ -109,8 +114,13 @@ struct DownloadQueue<Element>: ~Copyable {
             guard hasRoom(entry), let priority = entry.nextPriority, priority == candidate.priority,
                 rank(entry, priority) == candidate.rank
             else { continue }
+            // Before the admission, which may use up an instant of the host's rate.
+            guard let first = first(of: entry.waiting[priority], where: mayStart) else {
+                entry.isBlocked = true
+                continue
+            }
             let admission = admits(entry.name, entry.limits, entry.running, entry.count)
-            let place = place(entry.waiting[priority], admission)
+            let place = place(entry.waiting[priority], admission, first: first, mayStart)
             guard let place else {
                 entry.isHeld = true
                 continue
@@ -122,15 +132,23 @@ struct DownloadQueue<Element>: ~Copyable {
         return nil
     }
 
+    private func first(
+        of waiting: borrowing Deque<(sequence: Int, element: Element)>, where mayStart: (Element) -> Bool
+    ) -> Int? {
+        order == .fifo
+            ? waiting.firstIndex { mayStart($0.element) } : waiting.lastIndex { mayStart($0.element) }
+    }
+
     private func place(
-        _ waiting: borrowing Deque<(sequence: Int, element: Element)>, _ admission: HostAdmission<Element>
+        _ waiting: borrowing Deque<(sequence: Int, element: Element)>, _ admission: HostAdmission<Element>,
+        first: Int, _ mayStart: (Element) -> Bool
     ) -> Int? {
         switch admission {
         case .no: nil
-        case .next: order == .fifo ? 0 : waiting.count - 1
+        case .next: first
         case .any(let isPreferred):
-            waiting.indices.filter { isPreferred(waiting[$0].element) }.randomElement()
-                ?? waiting.indices.randomElement()
+            waiting.indices.filter { isPreferred(waiting[$0].element) && mayStart(waiting[$0].element) }.randomElement()
+                ?? waiting.indices.filter { mayStart(waiting[$0].element) }.randomElement()
         case .first(let isMeant): waiting.firstIndex { isMeant($0.element) }
         }
     }
@@ -147,6 +165,13 @@ struct DownloadQueue<Element>: ~Copyable {
         announce(entry)
     }
 
+    /// One of the host's waiting elements may start now.
+    mutating func unblock(host: String) {
+        guard let entry = hosts[host], entry.isBlocked else { return }
+        entry.isBlocked = false
+        announce(entry)
+    }
+
     mutating func release(host: String) {
         guard let entry = hosts[host] else { return }
         entry.running -= 1
@@ -155,7 +180,7 @@ struct DownloadQueue<Element>: ~Copyable {
     }
 
     private func hasRoom(_ entry: Host) -> Bool {
-        entry.running < max(1, entry.limits.transfers) && !entry.isHeld
+        entry.running < max(1, entry.limits.transfers) && !entry.isHeld && !entry.isBlocked
     }
 
     mutating func reorder(_ order: DownloadExecutionOrder) {

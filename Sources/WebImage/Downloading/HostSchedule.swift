@@ -4,6 +4,7 @@ internal import Threading
 final class HostSchedule {
     private var configuration: ImageDownloader.Configuration
     private var queue: DownloadQueue<DownloadOperation>
+    private let addresses = AddressSlots()
     /// Decides when hosts may be requested; nil: as soon as there is a slot.
     private(set) var governor: HostGovernor?
     /// Its share of the transfers that all processes together may have to a host; nil: not shared.
@@ -39,16 +40,35 @@ final class HostSchedule {
     // MARK: Operations
 
     /// * `rate`: requests per second that its site asks for; nil: it does not. The lower of this and the profile's applies.
-    func enqueue(_ operation: DownloadOperation, at place: QueuePlace, rate asked: Double?) {
+    /// * `address`: what the name of its hop resolves to; nil: not known before the transfer, unless the URL has a literal address.
+    func enqueue(
+        _ operation: DownloadOperation, at place: QueuePlace, rate asked: Double?, address: IPAddress? = nil
+    ) {
         let rate = [operation.profile.configuration.hosts.requestsPerSecond, asked].compactMap { $0 }.min()
         // A profile with its own rate needs a governor even if the configuration does not.
         if governor == nil, rate != nil { governor = HostGovernor(configuration.hosts, isShared: shares != nil) }
-        operation.wait(for: host(of: operation.request), now: MonotonicClock.now)
+        operation.wait(
+            for: host(of: operation.request), address: limitAddress(of: operation, address), now: MonotonicClock.now)
         queue.enqueue(
             operation, host: operation.host, priority: operation.parameters.priority,
             limits: HostLimits(
                 transfers: operation.profile.configuration.connectionLimit(to: operation.request), rate: rate),
             at: place)
+        // Its host may be blocked by others, which go to another address.
+        if addresses.mayBegin(operation.address, of: operation.host, shares: shares, now: MonotonicClock.now) {
+            queue.unblock(host: operation.host)
+        }
+    }
+
+    /// The key of the operation's address in ``AddressSlots``, which counts it from here on; nil: it has no limit.
+    private func limitAddress(of operation: DownloadOperation, _ address: IPAddress?) -> String? {
+        let request = operation.request
+        guard let limit = operation.profile.configuration.addressLimit(of: request),
+            let address = address ?? request.literalAddress
+        else { return nil }
+        let key = AddressSlots.key(address, port: request.port)
+        addresses.enqueue(key, limit: limit)
+        return key
     }
 
     private func host(of request: RequestURL) -> String {
@@ -58,14 +78,29 @@ final class HostSchedule {
 
     /// The next operation whose host is available; holds a slot of it until ``release(_:)``. `refusal`: its error if the host was given up.
     func next() -> (operation: DownloadOperation, refusal: WebImageError?)? {
-        guard governor != nil || shares != nil else {
+        while true {
+            if let next = nextOfHosts() {
+                if let address = next.operation.slotAddress { addresses.begin(address) }
+                return next
+            }
+            guard let host = addresses.takeHost(shares: shares, now: MonotonicClock.now) else { return nil }
+            queue.unblock(host: host)
+        }
+    }
+
+    private func nextOfHosts() -> (operation: DownloadOperation, refusal: WebImageError?)? {
+        guard governor != nil || shares != nil || !addresses.isEmpty else {
             guard let next = queue.next() else { return nil }
             next.takeSlot(isProbe: false)
             return (next, nil)
         }
+        let addresses = addresses
         let (governor, shares, proven, now) = (governor, shares, proven, MonotonicClock.now)
         var isProbe = false
-        let next = queue.next { host, limits, running, waiting in
+        func mayStart(_ operation: DownloadOperation) -> Bool {
+            addresses.mayBegin(operation.address, of: operation.host, shares: shares, now: now)
+        }
+        let next = queue.next(where: mayStart) { host, limits, running, waiting in
             isProbe = false
             guard shares?.mayBegin(host, limit: limits.transfers, running: running, now: now) ?? true else {
                 return .no
@@ -117,16 +152,22 @@ final class HostSchedule {
     }
 
     func release(_ operation: DownloadOperation) {
-        guard let host = operation.releaseSlot() else { return }
+        guard let (host, address) = operation.releaseSlot() else { return }
+        let now = MonotonicClock.now
         queue.release(host: host)
-        shares?.didEnd(host, load: load(of: host), now: MonotonicClock.now)
+        shares?.didEnd(host, load: load(of: host), now: now)
+        if let address { addresses.end(address, shares: shares, now: now) }
     }
 
+    /// Of a host, or of an address by the name of its share.
     private func load(of host: String) -> HostShares.Load {
-        (queue.runningCount(host: host), queue.waitingCount(host: host))
+        addresses.load(ofShare: host) ?? (queue.runningCount(host: host), queue.waitingCount(host: host))
     }
 
-    func removeAll() { queue.removeAll() }
+    func removeAll() {
+        queue.removeAll()
+        addresses.removeAll()
+    }
 
     // MARK: Results of requests
 
@@ -178,6 +219,8 @@ final class HostSchedule {
         if isAtLimit, let reason = governor?.reason(for: host, now: time) {
             waiting.reason = reason.text
             waiting.remaining = reason.remaining
+        } else if isAtLimit, let address = operation.address, addresses.isFull(address) {
+            waiting.reason = "other transfers to \(address)"
         }
         return waiting
     }
@@ -194,5 +237,6 @@ final class HostSchedule {
     func grantShare(of host: String, _ granted: Int?, now: Double) {
         shares?.grant(host, granted, load: load(of: host), now: now, random: Double.random(in: 0...1))
         queue.letGo(host: host)
+        addresses.didGrant(share: host)
     }
 }

@@ -16,6 +16,11 @@ extension ImageDownloader {
         /// Whether ``maxConnectionsPerHost`` also applies to literal addresses allowed by ``AddressPolicy/allow``; default true. Names are
         /// always limited.
         package var limitsOpenedAddresses = true
+        /// Maximum concurrent transfers to one IP address and port, whatever the names of its hosts; default nil (no limit). Applies to all
+        /// processes together as ``maxConnectionsPerHost`` does, and where the address is known before the transfer.
+        public var maxConnectionsPerAddress: Int?
+        /// Whether ``maxConnectionsPerAddress`` also applies to literal addresses allowed by ``AddressPolicy/allow``; default true.
+        package var limitsTransfersToOpenedAddresses = true
         /// Host policy; default: no limits.
         public var hosts = HostPolicy()
         /// Whether robots.txt is respected (RFC 9309); default false. Disallowed URLs end as `refused`. It is read once per hour and site;
@@ -152,6 +157,7 @@ extension ImageDownloader {
             try check((1...100_000).contains(maxConcurrentDownloads), "maxConcurrentDownloads must be 1 to 100,000")
             try check((0...100_000).contains(maxParkedDownloads), "maxParkedDownloads must be 0 to 100,000")
             try check(maxConnectionsPerHost ?? 1 >= 1, "maxConnectionsPerHost must be at least 1")
+            try check(maxConnectionsPerAddress ?? 1 >= 1, "maxConnectionsPerAddress must be at least 1")
             try hosts.validate()
             try check(limitRate ?? 1024 >= 1024, "limitRate must be at least 1,024 bytes a second")
             let positive = [
@@ -237,6 +243,11 @@ extension ImageDownloader {
         func connectionLimit(to request: RequestURL) -> Int {
             guard let limit = maxConnectionsPerHost else { return .max }
             return !limitsOpenedAddresses && isOpened(request) ? .max : limit
+        }
+
+        /// Transfers at once to the address of a request; nil: no limit.
+        func addressLimit(of request: RequestURL) -> Int? {
+            !limitsTransfersToOpenedAddresses && isOpened(request) ? nil : maxConnectionsPerAddress
         }
 
         /// Whether the URL has a literal address that the operator has opened.

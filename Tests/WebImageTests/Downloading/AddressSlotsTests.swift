@@ -1,0 +1,120 @@
+import Origin
+import Testing
+import Threading
+
+@testable import WebImage
+
+@Suite("Transfers to one address", .timeLimit(.minutes(1)))
+struct AddressSlotsTests {
+    private struct Item: Hashable {
+        var host: String
+        var address: String?
+        var number: Int
+    }
+
+    @Test(
+        "However hosts share addresses, no address has more than its limit, and all are served in the end",
+        arguments: [
+            DownloadExecutionOrder.fifo, .lifo,
+        ])
+    func simulation(order: DownloadExecutionOrder) {
+        let seed = UInt64.random(in: 0...UInt64.max)
+        print("AddressSlotsTests seed \(seed)")
+        var state = seed
+        func random(_ count: Int) -> Int {
+            state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+            return Int((state >> 33) % UInt64(count))
+        }
+        for _ in 0..<20 {
+            var queue = DownloadQueue<Item>(order: order)
+            let slots = AddressSlots()
+            let (hosts, addresses, limit) = (1 + random(60), 1 + random(5), 1 + random(4))
+            var left = 200
+            var waiting = Set<Item>()
+            var running: [Item] = []
+            func next() -> Item? {
+                while true {
+                    if let item = queue.next(where: { slots.mayBegin($0.address, of: $0.host, shares: nil, now: 0) }) {
+                        if let address = item.address { slots.begin(address) }
+                        return item
+                    }
+                    guard let host = slots.takeHost(shares: nil, now: 0) else { return nil }
+                    queue.unblock(host: host)
+                }
+            }
+            while left > 0 || !waiting.isEmpty || !running.isEmpty {
+                if left > 0, random(3) > 0 {
+                    left -= 1
+                    let host = random(hosts)
+                    // A group of hosts has several addresses, some are not known.
+                    let address = host % 7 == 0 ? random(addresses) : host % addresses
+                    let item = Item(host: "h\(host)", address: host % 5 == 4 ? nil : "a\(address)", number: left)
+                    waiting.insert(item)
+                    if let address = item.address { slots.enqueue(address, limit: limit) }
+                    queue.enqueue(item, host: item.host, priority: 1, limits: HostLimits(transfers: 2))
+                    if slots.mayBegin(item.address, of: item.host, shares: nil, now: 0) {
+                        queue.unblock(host: item.host)
+                    }
+                } else if !running.isEmpty, random(2) > 0 || left == 0 {
+                    let item = running.remove(at: random(running.count))
+                    queue.release(host: item.host)
+                    if let address = item.address { slots.end(address, shares: nil, now: 0) }
+                }
+                while running.count < 16, let item = next() {
+                    #expect(waiting.remove(item) != nil)
+                    running.append(item)
+                }
+                for address in Set(running.compactMap(\.address)) {
+                    #expect(running.count { $0.address == address } <= limit)
+                }
+                // Whatever may start has started.
+                if running.count < 16 {
+                    let isStuck = waiting.contains { item in
+                        running.count { $0.host == item.host } < 2
+                            && (item.address == nil || running.count { $0.address == item.address } < limit)
+                    }
+                    #expect(!isStuck)
+                    guard !isStuck else { return }
+                }
+            }
+            #expect(slots.isEmpty)
+        }
+    }
+
+    @Test("An address has its own limit, and what waits for it says so; another port is another address")
+    func limit() async throws {
+        let (server, other) = (try OriginServer(), try OriginServer())
+        for server in [server, other] {
+            server.setFallback { _ in OriginResponse(body: [1], fault: .stallBeforeHeader) }
+        }
+        let downloader = try makeDownloader {
+            $0.maxConcurrentDownloads = 64
+            $0.maxConnectionsPerAddress = 3
+        }
+        let urls = (0..<16).map { server.url("/\($0)") }
+        let tasks = (urls + [other.url("/")]).map { url in Task { await downloader.failure(url) } }
+        await server.waitForRequests(3)
+        await other.waitForRequests(1)
+        let reason = "other transfers to 127.0.0.1:\(server.port)"
+        try await until { await downloader.states(of: Set(urls)).values.count { $0.reason == reason } == 13 }
+        #expect(server.requestCount() == 3)
+        await downloader.cancelAllDownloads()
+        for task in tasks { _ = await task.value }
+    }
+
+    @Test("Opened addresses have no limit where that was not asked for, names always have one")
+    func opened() throws {
+        var configuration = ImageDownloader.Configuration()
+        configuration.maxConnectionsPerAddress = 5
+        configuration.addressPolicy = AddressPolicy(allow: [try #require(CIDR("127.0.0.0/8"))])
+        let (literal, name) = (try RequestURL("http://127.0.0.1:8080/"), try RequestURL("http://h:8080/"))
+        #expect(configuration.addressLimit(of: literal) == 5)
+        configuration.limitsTransfersToOpenedAddresses = false
+        #expect(configuration.addressLimit(of: literal) == nil && configuration.addressLimit(of: name) == 5)
+        #expect(configuration.addressLimit(of: try RequestURL("http://192.0.2.1/")) == 5)
+        let keys = [
+            ("2001:db8::1", "[2001:db8::1]:443"), ("::ffff:192.0.2.1", "192.0.2.1:443"), ("192.0.2.1", "192.0.2.1:443"),
+        ]
+        for (text, key) in keys { #expect(AddressSlots.key(try #require(IPAddress(text)), port: 443) == key) }
+    }
+}

@@ -70,8 +70,9 @@ public struct BlacklistTTL: Sendable, Equatable, Codable {
         return seconds == seconds.rounded() ? "\(Int(seconds))s" : "\(seconds)s"
     }
 
-    // MARK: JSON: an object with the reasons as names; a number stands for all of them, and what is missing has its default.
+    // MARK: JSON
 
+    /// Reads an object with the reasons as names; a number stands for all of them, and what is missing or no number has its default.
     public init(from decoder: any Decoder) throws {
         if let all = try? decoder.singleValueContainer().decode(Double.self) {
             self.init(all)
@@ -84,6 +85,7 @@ public struct BlacklistTTL: Sendable, Equatable, Codable {
         }
     }
 
+    /// Writes an object with the seconds of each reason.
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.container(keyedBy: Reason.self)
         for reason in Reason.allCases { try container.encode(self[reason], forKey: reason) }

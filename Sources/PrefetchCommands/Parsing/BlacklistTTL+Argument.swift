@@ -1,8 +1,8 @@
 public import ArgumentParser
 public import PrefetchModel
 
-/// On a command line: `12h` for all reasons, or `404=7d,badImage=0`: what is not named has its default.
 extension BlacklistTTL: ExpressibleByArgument {
+    /// On a command line: `12h` for all reasons, or `404=7d,badImage=0`, where what is not named has its default.
     public init?(argument: String) {
         if let all = TimeSpan(argument: argument) {
             self.init(all.seconds)

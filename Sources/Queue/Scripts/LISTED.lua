@@ -1,11 +1,11 @@
 #!lua flags=allow-oom
 -- LISTED: which of these URLs are on the list of failed ones. A lapsed entry is on parole: the first caller is told to
--- request its URL once, and to all others it is listed until that has a result. The lease of the request is the caller's
--- claim: without a result it ends with the claim, and the next caller is told the same.
+-- request its URL once, and to all others it is listed until that has a result. The lease of the request is the
+-- caller's claim: without a result it ends with the claim, and the next caller is told the same.
 -- ARGV: worker, claim of its job, `reason:ms` … of the times to live by which entries lapse for this caller, if that is
 -- earlier, URLs that SMISMEMBER has found.
--- Result: (position among these from 0, metadata of the entry, "1" if the caller is to request it, else "") of each that
--- is on it.
+-- Result: (position among these from 0, metadata of the entry, "1" if the caller is to request it, else "") of each
+-- that is on it.
 -- Cost: O(URLs), and log failed URLs for each on parole.
 -- Again: the same.
 

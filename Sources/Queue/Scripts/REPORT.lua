@@ -3,9 +3,9 @@
 -- counts of the batch and of the worker (in this batch, and in its record), keeps the detail and the record and changes
 -- the failed set; then it completes the batch if that was the last one.
 -- ARGV: worker, batch, its nonce, most details kept, the id of the cache its images are in ("": unknown), that cache's
--- host and directory; then for each job: its name, "1" if it has ended, one byte per URL (0 = not reported), 4 bytes big
--- endian per URL that is not 0 (its length; "" if all are 0), the failures (5 bytes per run of equal neighbours: first
--- and last position, HTTP status in two, tries), number of details, (position, detail) …, number of URLs to list,
+-- host and directory; then for each job: its name, "1" if it has ended, one byte per URL (0 = not reported), 4 bytes
+-- big endian per URL that is not 0 (its length; "" if all are 0), the failures (5 bytes per run of equal neighbours:
+-- first and last position, HTTP status in two, tries), number of details, (position, detail) …, number of URLs to list,
 -- (position, URL, ms until it lapses or 0, tail of its metadata) …, number of URLs to take off the list,
 -- (position, URL) ….
 -- Result: `OK`, then for each job 1 if this call was first to settle all its outcomes, else one byte per URL: the
@@ -197,8 +197,8 @@ if new > 0 then
       if reason ~= tails[i]:match('^%S+ %d+') then factor = 1
       elseif parole[i] then factor = math.min(2 * number(factor, 1), 8) end
       local ttl = tonumber(ttls[i]) * factor
-      latest[url] = string.format('%s %s %d %d %d ', since or t, t, number(times, 0) + 1, factor, ttl > 0 and t + ttl or 0)
-        .. tails[i]
+      local next = ttl > 0 and t + ttl or 0
+      latest[url] = string.format('%s %s %d %d %d ', since or t, t, number(times, 0) + 1, factor, next) .. tails[i]
       metas[2 * i - 1] = url
       metas[2 * i] = latest[url]
       local here = ttl > 0 and lapses or stays

@@ -101,9 +101,9 @@ local function unlist(urls)
   strip(urls)
   return n
 end
--- Takes up to `most` URLs off the list of failed ones: those that have been on parole for as long as they were listed, and
--- were met by no batch; then, while batches have listed more than its limit, the oldest. Among those that lapse, the
--- oldest is the one that lapses first.
+-- Takes up to `most` URLs off the list of failed ones: those that have been on parole for as long as they were listed,
+-- and were met by no batch; then, while batches have listed more than its limit, the oldest. Among those that lapse,
+-- the oldest is the one that lapses first.
 local function sweepListed(most)
   local lapses, stays = K .. ':failed:lapses', K .. ':failed:stays'
   local gone = redis.call('ZRANGE', lapses, '-inf', string.format('(%d', now()), 'BYSCORE', 'LIMIT', 0, most)

@@ -33,6 +33,7 @@ final class DownloadLoop {
     private var nextRetry = 0
     private var now = 0.0
     private var untrusted = UntrustedSites()
+    private let tally = TransferTally()
     private var idleWaiters: [UnsafeContinuation<Void, Never>] = []
     /// Results of this and earlier turns for ``handOver()``: callers that are resumed together wake their threads once.
     private var results: [(operation: DownloadOperation, result: Result<DownloadedImage, WebImageError>)] = []
@@ -209,6 +210,7 @@ final class DownloadLoop {
     private func didPassLimit(_ operation: DownloadOperation, _ handle: CurlHandle, _ error: WebImageError) {
         recordEnd(of: operation, on: handle)
         if let end = handle.finishWithoutBody(operation) { return didEnd(operation, handle, end) }
+        tally.count(operation, error)
         handle.response.keepPartial(handle.info, of: operation, error: error)
         stop(operation)
         fail(operation, error)
@@ -221,15 +223,18 @@ final class DownloadLoop {
     private func didEnd(_ operation: DownloadOperation, _ handle: CurlHandle, _ end: TransferEnd) {
         switch end {
         case .image(let image):
+            tally.count(operation, nil)
             admission.proven.insert(operation.request.origin)
             didAnswer(operation, nil, firstByte: handle.info.firstByte)
             stop(operation)
             complete(operation, .success(image))
         case .redirect(let location):
+            tally.count(operation, nil)
             didAnswer(operation, nil, firstByte: nil)
             stop(operation)
             follow(location, of: operation)
         case .failure(let error):
+            tally.count(operation, error)
             handle.response.keepPartial(handle.info, of: operation, error: error)
             // A partial response proves that the host is reachable.
             if error.httpStatus != nil || handle.response.progress.bytes > 0 {
@@ -373,6 +378,12 @@ final class DownloadLoop {
         return ImageDownloader.Activity(
             running: active, parked: transfers.parkedCount, retrying: retries.count,
             waitingForHost: active < limit ? waiting : 0, operations: operations.count)
+    }
+
+    /// What the transfers did since the last call; nothing at the first.
+    func sample() -> TransferSample {
+        let now = MonotonicClock.now
+        return tally.sample(running: transfers.activeCount, of: transfers.operations, now: now)
     }
 
     /// What the downloads of these URLs wait for; inactive URLs are omitted.

@@ -180,6 +180,9 @@ public actor ImageDownloader {
 
     package var activity: Activity { loop.activity }
 
+    /// What the transfers did since the last call, for ``ConcurrencyController``; nothing at the first. Costs a look at each running one.
+    package func sample() -> TransferSample { loop.sample() }
+
     /// What the downloads of these URLs wait for; inactive URLs are omitted. Iterates over all active downloads.
     package func states(of urls: Set<String>) -> [String: DownloadState] { loop.states(of: urls) }
 

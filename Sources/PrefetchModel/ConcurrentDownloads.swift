@@ -1,0 +1,47 @@
+/// How many transfers a worker may have at once: a number, or `auto`, by which the worker finds it while it works.
+public enum ConcurrentDownloads: Sendable, Hashable, ExpressibleByIntegerLiteral, CustomStringConvertible {
+    /// The worker finds the number, from 4 to 1,024.
+    case auto
+    case fixed(Int)
+
+    public init(integerLiteral value: Int) { self = .fixed(value) }
+
+    /// `auto`, or a number as Redis and the command line have it; nil: neither.
+    public init?(_ text: String) {
+        guard text != "auto" else {
+            self = .auto
+            return
+        }
+        guard let count = Int(text) else { return nil }
+        self = .fixed(count)
+    }
+
+    public var description: String {
+        switch self {
+        case .auto: "auto"
+        case .fixed(let count): String(count)
+        }
+    }
+
+    /// nil for `auto`.
+    public var count: Int? {
+        guard case .fixed(let count) = self else { return nil }
+        return count
+    }
+}
+
+extension ConcurrentDownloads: Codable {
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.singleValueContainer()
+        let text = try container.decode(String.self)
+        guard let value = Self(text) else {
+            throw DecodingError.dataCorruptedError(in: container, debugDescription: "neither auto nor a number")
+        }
+        self = value
+    }
+
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        try container.encode(description)
+    }
+}

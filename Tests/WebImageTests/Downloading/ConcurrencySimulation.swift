@@ -1,0 +1,305 @@
+import Foundation
+import Origin
+import PrefetchModel
+
+@testable import WebImage
+
+/// A downloader of endless work on a simulated network, event by event, without a clock: each transfer connects, waits for its first byte,
+/// receives its body over its server's or the common link, and is checked by one processor. Stalled connects hold no slot, as in the
+/// downloader.
+struct ConcurrencySimulation {
+    /// The network and the machine.
+    struct World {
+        /// Seconds to the first byte, and their spread as a factor.
+        var latency = 0.1, spread = 0.5
+        /// Mean bytes of a body, and whether sizes differ much.
+        var size = 50_000.0, isSizeWild = true
+        /// Bytes a second of one transfer, and of all.
+        var serverRate = Double.infinity, linkRate = Double.infinity
+        /// URLs a second that the processor checks, and how much each further transfer costs it.
+        var processorRate = Double.infinity, crowding = 0.0
+        /// Connections above which a router drops the first packet of others.
+        var mostConnections = Int.max
+        var hosts = 200
+        /// Hosts that answer nothing.
+        var dead: Set<Int> = []
+        /// URLs of the list; nil: endless.
+        var urls: Int?
+        /// Transfers that the hosts' own limits allow.
+        var politeness = Int.max
+    }
+
+    /// What came of a time.
+    struct Result {
+        var ended = 0, failed = 0
+        var seconds = 0.0
+        var limits: [Int] = []
+        var reasons: [ConcurrencyReason] = []
+        var rate: Double { Double(ended) / seconds }
+        var failedShare: Double { ended + failed == 0 ? 0 : Double(failed) / Double(ended + failed) }
+    }
+
+    private enum Event {
+        case packet(Int, number: Int)
+        case stalled(Int)
+        case timedOut(Int)
+        case retry(host: Int, tries: Int)
+        case firstByte(Int)
+        case bodyEnd(Int)
+        case checked(Int)
+        case sample
+        case late(Int)
+    }
+
+    private enum Stage { case free, connecting, waiting, receiving, checking }
+
+    private struct Transfer {
+        var stage = Stage.free
+        var host = 0, tries = 1, life = 0
+        var isParked = false
+        var size = 0.0
+    }
+
+    private static let names = (0..<2000).map { "host\($0)" }
+
+    var world: World
+    private var random: SplitMix64
+    private var queue = EventQueue<(Event, life: Int)>()
+    private var shared = EventQueue<(Int, life: Int)>()
+    private var transfers: [Transfer] = []
+    private var free: [Int] = []
+    private var now = 0.0, virtual = 0.0, movedAt = 0.0
+    private var running = 0, open = 0, receiving = 0, parked = 0
+    private var processorFree = 0.0
+    private var limit: Int
+    private var controller: ConcurrencyController?
+    private let tally = TransferTally()
+    private var bytes = 0.0
+    private var begun = 0
+    private var waitingRetries = 0
+    private var result = Result()
+
+    /// * `limit`: nil: the controller's.
+    init(_ world: World, limit: Int?, seed: UInt64) {
+        self.world = world
+        random = SplitMix64(state: seed)
+        controller = limit == nil ? ConcurrencyController() : nil
+        self.limit = limit ?? ConcurrencyController.start
+        _ = tally.sample(running: 0, runningBytes: 0, now: 0)
+        queue.push((.sample, 0), at: 0.25)
+    }
+
+    /// Goes on for so many seconds, or to the end of the list.
+    mutating func run(_ seconds: Double) -> Result {
+        result = Result()
+        let (begin, end) = (now, now + seconds)
+        start()
+        while true {
+            let next = min(queue.nextTime, sharedEnd)
+            if next > end || isOver { break }
+            advance(to: next)
+            if sharedEnd <= next, let (index, life) = shared.pop() {
+                if transfers[index].life == life { didReceive(index) }
+            } else if let (event, life) = queue.pop() {
+                handle(event, life: life)
+            }
+            start()
+        }
+        if !isOver { advance(to: end) }
+        result.seconds = now - begin
+        return result
+    }
+
+    private var isOver: Bool {
+        guard let urls = world.urls else { return false }
+        return begun >= urls && running + parked + waitingRetries == 0
+    }
+
+    // MARK: Time
+
+    /// When the next body over the common link ends. The link gives each the same share: `virtual` is what each has received so far.
+    private var sharedEnd: Double {
+        guard receiving > 0, shared.nextTime < .infinity else { return .infinity }
+        return now + max(0, shared.nextTime - virtual) * Double(receiving) / world.linkRate
+    }
+
+    private mutating func advance(to time: Double) {
+        let passed = time - now
+        if receiving > 0 {
+            if world.linkRate < .infinity {
+                virtual += passed * world.linkRate / Double(receiving)
+                bytes += passed * world.linkRate
+            } else if world.serverRate < .infinity {
+                bytes += passed * world.serverRate * Double(receiving)
+            }
+        }
+        now = time
+    }
+
+    // MARK: Life of a transfer
+
+    private mutating func start() {
+        while running < min(limit, world.politeness), begun < world.urls ?? .max {
+            begun += 1
+            begin(host: Int(random.next() % UInt64(world.hosts)), tries: 1)
+        }
+    }
+
+    private mutating func begin(host: Int, tries: Int) {
+        let index = free.popLast() ?? transfers.count
+        if index == transfers.count { transfers.append(Transfer()) }
+        let life = transfers[index].life + 1
+        let factor = world.isSizeWild ? -log(Double.random(in: 0.001...1, using: &random)) : 1
+        transfers[index] = Transfer(stage: .connecting, host: host, tries: tries, life: life, size: world.size * factor)
+        running += 1
+        queue.push((.packet(index, number: 0), life), at: now)
+    }
+
+    private mutating func handle(_ event: Event, life: Int) {
+        switch event {
+        case .sample: sample()
+        case .retry(let host, let tries):
+            waitingRetries -= 1
+            begin(host: host, tries: tries)
+        case .packet(let index, _), .stalled(let index), .timedOut(let index), .firstByte(let index),
+            .bodyEnd(let index), .checked(let index), .late(let index):
+            guard transfers[index].life == life else { return }
+            handle(event, of: index, life)
+        }
+    }
+
+    private mutating func handle(_ event: Event, of index: Int, _ life: Int) {
+        switch event {
+        case .packet(_, let number): connect(index, packet: number, life)
+        case .stalled:
+            if transfers[index].stage == .connecting, parked < 4096 {
+                transfers[index].isParked = true
+                (running, parked) = (running - 1, parked + 1)
+            }
+        case .late: if transfers[index].stage == .connecting { didFail(index) }
+        case .timedOut: if transfers[index].stage == .connecting { giveUp(index) }
+        case .firstByte:
+            transfers[index].stage = .receiving
+            receiving += 1
+            if world.linkRate < .infinity {
+                shared.push((index, life), at: virtual + transfers[index].size)
+            } else {
+                let duration = world.serverRate < .infinity ? transfers[index].size / world.serverRate : 0
+                queue.push((.bodyEnd(index), life), at: now + duration)
+            }
+        case .bodyEnd: didReceive(index)
+        case .checked: finish(index)
+        case .sample, .retry: break
+        }
+    }
+
+    private mutating func connect(_ index: Int, packet number: Int, _ life: Int) {
+        guard !world.dead.contains(transfers[index].host), open < world.mostConnections else {
+            // Repeated after 1, 3 and 7 s (RFC 6298).
+            if number == 0 {
+                queue.push((.stalled(index), life), at: now + 0.25)
+                queue.push((.late(index), life), at: now + 1)
+                queue.push((.timedOut(index), life), at: now + 10)
+            }
+            if number < 3 {
+                queue.push((.packet(index, number: number + 1), life), at: now + Double(1 << number))
+            }
+            return
+        }
+        open += 1
+        transfers[index].stage = .waiting
+        if transfers[index].isParked {
+            transfers[index].isParked = false
+            (running, parked) = (running + 1, parked - 1)
+        }
+        let delay = world.latency * Double.random(in: (1 - world.spread)...(1 + world.spread), using: &random)
+        queue.push((.firstByte(index), life), at: now + delay)
+    }
+
+    private mutating func didReceive(_ index: Int) {
+        receiving -= 1
+        if world.linkRate == .infinity && world.serverRate == .infinity { bytes += transfers[index].size }
+        transfers[index].stage = .checking
+        guard world.processorRate < .infinity else { return finish(index) }
+        processorFree = max(processorFree, now) + (1 + world.crowding * Double(running)) / world.processorRate
+        queue.push((.checked(index), transfers[index].life), at: processorFree)
+    }
+
+    private mutating func finish(_ index: Int) {
+        let host = transfers[index].host
+        tally.didAnswer(Self.names[host])
+        open -= 1
+        result.ended += 1
+        release(index)
+    }
+
+    private mutating func didFail(_ index: Int) {
+        tally.didFail(Self.names[transfers[index].host], .connect)
+    }
+
+    private mutating func giveUp(_ index: Int) {
+        let (host, tries) = (transfers[index].host, transfers[index].tries)
+        release(index)
+        if tries < 3 {
+            waitingRetries += 1
+            queue.push((.retry(host: host, tries: tries + 1), 0), at: now + Double(tries))
+        } else if !world.dead.contains(host) {
+            result.failed += 1
+        }
+    }
+
+    private mutating func release(_ index: Int) {
+        if transfers[index].isParked { parked -= 1 } else { running -= 1 }
+        transfers[index].isParked = false
+        transfers[index].stage = .free
+        transfers[index].life += 1
+        free.append(index)
+    }
+
+    private mutating func sample() {
+        queue.push((.sample, 0), at: now + 0.25)
+        let sample = tally.sample(running: running, runningBytes: Int(bytes), now: now)
+        controller?.take(sample, ConcurrencyBounds())
+        if let controller {
+            limit = controller.limit
+            result.reasons.append(controller.reason)
+        }
+        result.limits.append(limit)
+    }
+}
+
+/// Events by time, first in first out at the same time.
+private struct EventQueue<Element> {
+    private var heap: [(time: Double, order: Int, element: Element)] = []
+    private var pushed = 0
+
+    var nextTime: Double { heap.first?.time ?? .infinity }
+
+    private func isBefore(_ a: Int, _ b: Int) -> Bool { (heap[a].time, heap[a].order) < (heap[b].time, heap[b].order) }
+
+    mutating func push(_ element: Element, at time: Double) {
+        heap.append((time, pushed, element))
+        pushed += 1
+        var child = heap.count - 1
+        while child > 0, isBefore(child, (child - 1) / 2) {
+            heap.swapAt(child, (child - 1) / 2)
+            child = (child - 1) / 2
+        }
+    }
+
+    mutating func pop() -> Element? {
+        guard let first = heap.first else { return nil }
+        heap.swapAt(0, heap.count - 1)
+        heap.removeLast()
+        var parent = 0
+        while true {
+            var least = parent
+            for child in [2 * parent + 1, 2 * parent + 2] where child < heap.count && isBefore(child, least) {
+                least = child
+            }
+            guard least != parent else { return first.element }
+            heap.swapAt(parent, least)
+            parent = least
+        }
+    }
+}

@@ -173,6 +173,10 @@ struct ControlTests {
         try await until { origin.requestCount() >= 50 }
         try await until { try await done(remote, ["workers"]).stdout.contains("\(name)  running  in flight 30 of 30") }
         #expect(
+            try await done(remote, ["workers", "set", name, "--max-concurrent-downloads", "auto"]).stdout
+                == "worker \(name): auto: finds its number of transfers\n")
+        try await until { try await done(remote, ["workers"]).stdout.contains(" of auto ") }
+        #expect(
             try await done(remote, ["workers", "set", name, "--default"]).stdout
                 == "worker \(name): 20 at once, as set with --all\n")
         #expect(
@@ -202,7 +206,7 @@ struct ControlTests {
             (["reprioritise", "b", "urgent"], 64, "urgent"),
             (["reprioritise", "b", "--order", "random"], 64, "random"),
             (["workers", "set"], 64, "name one worker, or give --all"),
-            (["workers", "set", "--all"], 64, "give --max-concurrent-downloads N, or --default"),
+            (["workers", "set", "--all"], 64, "give --max-concurrent-downloads N|auto, or --default"),
             (["workers", "set", "--all", "--max-concurrent-downloads", "0"], 64, "from 1 to 4096, not 0"),
             (["workers", "set", "host:1", "--max-concurrent-downloads", "4097"], 64, "from 1 to 4096, not 4097"),
             (["workers", "set", "--all", "--max-concurrent-downloads", "many"], 64, "many"),

@@ -71,6 +71,20 @@ struct ParsingTests {
         #expect(settings.share(of: 3).limitRate == 333_333)
     }
 
+    @Test("A number of transfers is one, or auto; both reach the workers of a run, with what each needs")
+    func concurrency() throws {
+        #expect(try FetchOptions.parse([]).settings().maxConcurrentDownloads == 32)
+        let auto = try FetchOptions.parse(["--max-concurrent-downloads", "auto"]).settings()
+        #expect(auto.maxConcurrentDownloads == .auto)
+        let handed = RunWorker.Document(auto)
+        let document = try InheritedDocument(handed.encoded)
+        #expect(try RunWorker.Document(inherited: dup(document.descriptor)) == handed)
+        let downloads = try auto.downloads(environment: [:])
+        #expect(downloads.maxConcurrentDownloads == 16 && downloads.maxParkedDownloads == 2048)
+        #expect(DescriptorBudget(limit: 128).note(wanted: .auto) == nil)
+        #expect(DescriptorBudget(limit: 128).note(wanted: 32) != nil)
+    }
+
     @Test("A worker of a run reads the words that the run has written, and no others")
     func runWorker() throws {
         var given = RunWorker(redis: "unix:///c/.prefetch/redis/redis.sock?db=0", cache: "/c d")
@@ -244,7 +258,8 @@ struct ParsingTests {
 
     @Test(arguments: [
         ["--allow-net", "10.0.0.0/33"], ["--deny-net", "redis"], ["--header", "novalue"],
-        ["--max-concurrent-downloads", "0"],
+        ["--max-concurrent-downloads", "0"], ["--max-concurrent-downloads", "4097"],
+        ["--max-concurrent-downloads", "automatic"],
         ["--lease", "500ms"], ["--cache-max-size", "0"], ["--cache-max-age", "-1"],
         ["--min-free", "x"], ["--cache-expire-by", "size"],
         ["--auth", "bearer"], ["--user", "a:b", "--bearer", "t"], ["--auth-host", "h"], ["--key", "/k"],

@@ -11,12 +11,18 @@ final class CapacityLoop {
     private static let maxAllowed = 4096
 
     private let worker: WorkerContext
+    /// The present number of concurrent transfers.
     private(set) var concurrency: Int
+    /// What the worker was told: `auto`, or a number.
+    private(set) var setting: ConcurrentDownloads
+    /// Rings when there is work for ``ConcurrencyLoop``.
+    let autoBell = WakeSignal()
     private var allowed = 0
 
     init(_ worker: WorkerContext) {
         self.worker = worker
-        concurrency = worker.configuration.maxConcurrentDownloads
+        setting = worker.configuration.maxConcurrentDownloads
+        concurrency = worker.configuration.maxConcurrentDownloads.initial
     }
 
     /// Makes room while URLs wait for hosts, also if there is nothing to claim: later ones may respond. Only while a job waits for a slot.
@@ -47,17 +53,31 @@ final class CapacityLoop {
         return waiting
     }
 
-    /// Sets the number of concurrent transfers for claims, slots and the downloader, within the limit of open files.
+    /// Applies a setting, within the limit of open files.
     /// * `wanted`: nil = the startup value.
-    nonisolated(nonsending) func setConcurrency(_ wanted: Int?) async {
+    nonisolated(nonsending) func setConcurrency(_ wanted: ConcurrentDownloads?) async {
         let configuration = worker.configuration
-        let count = min(wanted ?? configuration.maxConcurrentDownloads, configuration.concurrencyLimit)
-        guard count != concurrency else { return }
+        let new = wanted ?? configuration.maxConcurrentDownloads
+        let isOther = new != setting
+        setting = new
+        // From the present number it goes on by itself.
+        guard let count = new.count else {
+            if isOther { configuration.onEvent(.concurrency(.auto)) }
+            return autoBell.ring()
+        }
+        let isChange = await apply(min(count, configuration.concurrencyLimit))
+        if isChange { configuration.onEvent(.concurrency(.fixed(concurrency))) }
+    }
+
+    /// Sets the number of concurrent transfers for claims, slots and the downloader; false if it is the present one.
+    @discardableResult
+    nonisolated(nonsending) func apply(_ count: Int) async -> Bool {
+        guard count != concurrency else { return false }
         concurrency = count
         allowed = 0
         worker.slots.limit = URLSlots.limit(of: count)
         await worker.manager.downloader.setMaxConcurrentDownloads(count)
         worker.jobs.room.ring()
-        configuration.onEvent(.concurrency(count))
+        return true
     }
 }

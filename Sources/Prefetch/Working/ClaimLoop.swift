@@ -66,6 +66,7 @@ final class ClaimLoop {
                 }
                 worker.registration.didClaim(next)
                 hasClaimed.ring()
+                room.autoBell.ring()
             case .claimed:
                 worker.registration.didClaim(next)
                 if isBurst, jobs.batches.isEmpty, await nothingIsLeft() { return }

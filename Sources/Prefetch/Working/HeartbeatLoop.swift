@@ -9,6 +9,7 @@ final class HeartbeatLoop {
     private let worker: WorkerContext
     private let heartbeat: Heartbeat
     private let room: CapacityLoop
+    private let concurrency: ConcurrencyLoop
     private let hosts: HostLoop
     private let reports: ReportLoop
     private let reaper: ReapLoop
@@ -19,12 +20,14 @@ final class HeartbeatLoop {
     private var unlisted: Int?
 
     init(
-        _ worker: WorkerContext, heartbeat: Heartbeat, room: CapacityLoop, hosts: HostLoop, reports: ReportLoop,
-        reaper: ReapLoop, hasClaimed: WakeSignal
+        _ worker: WorkerContext, heartbeat: Heartbeat, room: CapacityLoop, concurrency: ConcurrencyLoop,
+        hosts: HostLoop,
+        reports: ReportLoop, reaper: ReapLoop, hasClaimed: WakeSignal
     ) {
         self.worker = worker
         self.heartbeat = heartbeat
         self.room = room
+        self.concurrency = concurrency
         self.hosts = hosts
         self.reports = reports
         self.reaper = reaper
@@ -66,7 +69,7 @@ final class HeartbeatLoop {
         report.checking = max(0, min(worker.slots.used, jobs.openCount) - activity.operations)
         (report.retrying, report.waitingForHost) = (activity.retrying, activity.waitingForHost)
         report.unreported = jobs.unreportedCount
-        report.maxConcurrentDownloads = room.concurrency
+        (report.maxConcurrentDownloads, report.concurrencyReason) = (room.concurrency, concurrency.reason)
         (report.trouble, report.warning) = (worker.fault.message ?? "", worker.warningLog.current ?? "")
         (report.oldest, report.cache) = (oldest, reports.cache.id)
         // As far as known without a call to its disk, which may hang.

@@ -5,8 +5,9 @@ extension PrefetchWorker {
     public struct Configuration: Sendable {
         /// Milliseconds without a heartbeat until others may take its jobs; 15,000 by default, at least 1,000.
         public var lease = 15_000
-        /// Concurrent transfers, 32 by default, until changed by `prefetch-coord workers set`. Its downloader must have the same number.
-        public var maxConcurrentDownloads = 32
+        /// Concurrent transfers, 32 by default, until changed by `prefetch-coord workers set`; or `auto`. Its downloader must have the same
+        /// number, or that with which `auto` starts: ``ConcurrentDownloads/initial``.
+        public var maxConcurrentDownloads: ConcurrentDownloads = 32
         /// The upper limit of concurrent transfers, from the limit of open files.
         package var concurrencyLimit = Int.max
         /// Whether it leaves with its counts when no batch is running any more; otherwise it waits for the next one forever.
@@ -52,9 +53,14 @@ extension PrefetchWorker {
         case held(Bool)
         /// Paused by command, or resumed.
         case halted(Bool)
-        /// The number of concurrent transfers was changed by command.
-        case concurrency(Int)
+        /// The number of concurrent transfers was changed by command, or is found by the worker from now on.
+        case concurrency(ConcurrentDownloads)
         /// The address policy refused a host, once per host.
         case refused(host: String, message: String)
     }
+}
+
+extension ConcurrentDownloads {
+    /// The number of transfers at the start: `auto` begins with 16.
+    public var initial: Int { count ?? ConcurrencyController.start }
 }

@@ -9,7 +9,7 @@ public import WebImage
 /// that was reported twice counts once. A local fault (disk full, no network, Redis unreachable) pauses it without failing URLs.
 public actor PrefetchWorker {
     enum Loop: CaseIterable {
-        case claims, reports, heartbeats, reaping, sweeps, room, hosts
+        case claims, reports, heartbeats, reaping, sweeps, room, concurrency, hosts
     }
 
     nonisolated let context: WorkerContext
@@ -20,6 +20,7 @@ public actor PrefetchWorker {
     private let heartbeats: HeartbeatLoop
     private let reaper: ReapLoop
     private let room: CapacityLoop
+    private let adaptation: ConcurrencyLoop
     private let hosts: HostLoop
 
     /// A worker over three connections of its own (one waits for work, one is only for heartbeats) and a manager.
@@ -43,14 +44,15 @@ public actor PrefetchWorker {
         self.heartbeat = heartbeat
         self.bellConnection = bellConnection
         room = CapacityLoop(context)
+        adaptation = ConcurrencyLoop(context, room: room)
         reports = ReportLoop(context)
         reaper = ReapLoop(context)
         hosts = HostLoop(context)
         claims = ClaimLoop(
             context, room: room, reports: reports, bellConnection: bellConnection, hasClaimed: hasClaimed)
         heartbeats = HeartbeatLoop(
-            context, heartbeat: heartbeat, room: room, hosts: hosts, reports: reports, reaper: reaper,
-            hasClaimed: hasClaimed)
+            context, heartbeat: heartbeat, room: room, concurrency: adaptation, hosts: hosts, reports: reports,
+            reaper: reaper, hasClaimed: hasClaimed)
     }
 
     /// First-write counts so far.
@@ -104,6 +106,7 @@ public actor PrefetchWorker {
         case .reaping: await reaper.run()
         case .sweeps: await SweepLoop.run(context)
         case .room: await room.run()
+        case .concurrency: await adaptation.run()
         case .hosts: await hosts.run()
         }
     }

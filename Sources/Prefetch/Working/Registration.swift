@@ -102,7 +102,7 @@ final class Registration: Sendable {
         }
         var about = [("host", ThisHost.name), ("pid", String(getpid())), ("version", PrefetchVersion)]
         if orders.isWorkerPaused { about.append(("paused", "1")) }
-        if let count = orders.ownConcurrency { about.append(("wanted", String(count))) }
+        if let count = orders.ownConcurrency { about.append(("wanted", count.description)) }
         return (name, about)
     }
 

@@ -31,7 +31,7 @@ final class WorkerContext: Sendable {
         redis = PersistentQueue(queue, shutdown: shutdown, warningLog: warningLog, onEvent: configuration.onEvent)
         keeper = CacheKeeper(manager.cache.disk, limits: configuration.cacheLimits)
         jobs = JobLedger(history: configuration.history)
-        slots = URLSlots(limit: URLSlots.limit(of: configuration.maxConcurrentDownloads))
+        slots = URLSlots(limit: URLSlots.limit(of: configuration.maxConcurrentDownloads.initial))
         batches = BatchContexts(
             redis, keeper: keeper, pool: manager.pool, downloader: manager.downloader,
             maxBytes: configuration.maxImageBytes)

@@ -168,6 +168,10 @@ struct StatusCommand: AsyncParsableCommand {
                             ),
                             ("paused", .bool(report.isPaused)),
                             ("max_concurrent_downloads", .int(report.maxConcurrentDownloads ?? 0)),
+                            (
+                                "concurrency_reason",
+                                report.concurrencyReason.map { .string($0.rawValue) } ?? .null
+                            ),
                             ("warning", sentence(report.warning)),
                         ])
                     })

@@ -94,10 +94,13 @@ struct WorkersListCommand: AsyncParsableCommand {
 
 /// A worker in words and as JSON.
 enum WorkerText {
-    /// `in flight 8 of 32, checking 3, and 4 from which no byte comes`: those hold no slot.
+    /// `in flight 90 of auto 96 (growing)`; `in flight 8 of 32, checking 3, and 4 from which no byte comes`: those hold no slot.
     static func flight(_ report: WorkerReport) -> String {
         var text = "in flight \(Wording.count(report.transferring))"
-        if let most = report.maxConcurrentDownloads { text += " of \(Wording.count(most))" }
+        if let most = report.maxConcurrentDownloads {
+            text += report.concurrencyReason == nil ? " of \(Wording.count(most))" : " of auto \(Wording.count(most))"
+        }
+        if let reason = report.concurrencyReason { text += " (\(reason.text))" }
         if report.checking > 0 { text += ", checking \(Wording.count(report.checking))" }
         if report.stalled > 0 { text += ", and \(Wording.count(report.stalled)) from which no byte comes" }
         return text
@@ -154,7 +157,8 @@ enum WorkerText {
             ("held_since", time(record.report.held?.since ?? 0)),
             ("paused", .bool(record.report.isPaused)),
             ("max_concurrent_downloads", .int(record.report.maxConcurrentDownloads ?? 0)),
-            ("wanted_concurrent_downloads", record.report.wantedConcurrency.map { .int($0) } ?? .null),
+            ("wanted_concurrent_downloads", record.report.wantedConcurrency.map(QueueText.object) ?? .null),
+            ("concurrency_reason", record.report.concurrencyReason.map { .string($0.rawValue) } ?? .null),
             ("warning", record.report.warning.isEmpty ? .null : .string(record.report.warning)),
             ("cache", record.report.cache.isEmpty ? .null : .string(record.report.cache)),
         ])

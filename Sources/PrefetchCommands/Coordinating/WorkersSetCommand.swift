@@ -13,6 +13,7 @@ struct WorkersSetCommand: AsyncParsableCommand {
             Examples:
               prefetch-coord workers set --all --max-concurrent-downloads 8
               prefetch-coord workers set host:4711 --max-concurrent-downloads 64
+              prefetch-coord workers set --all --max-concurrent-downloads auto
               prefetch-coord workers set --all --default
 
             It takes effect within two seconds. --all also holds for workers that join later
@@ -25,8 +26,10 @@ struct WorkersSetCommand: AsyncParsableCommand {
     @Flag(help: "All workers of the queue, including those that join later.")
     var all = false
 
-    @Option(name: .customLong("max-concurrent-downloads"), help: .count("Transfers a worker runs at once, 1 to 4096."))
-    var maxConcurrentDownloads: Int?
+    @Option(
+        name: .customLong("max-concurrent-downloads"),
+        help: .value("n|auto", "Transfers a worker runs at once, 1 to 4096; auto: it finds the number while it works."))
+    var maxConcurrentDownloads: ConcurrentDownloads?
 
     @Flag(
         name: .customLong("default"),
@@ -41,13 +44,9 @@ struct WorkersSetCommand: AsyncParsableCommand {
             throw ValidationError("the name of a worker is empty: prefetch-coord workers has them")
         }
         if (maxConcurrentDownloads != nil) == isDefault {
-            throw ValidationError("give --max-concurrent-downloads N, or --default")
+            throw ValidationError("give --max-concurrent-downloads N|auto, or --default")
         }
-        let range = QueueControl.concurrencyRange
-        if let count = maxConcurrentDownloads, !range.contains(count) {
-            throw ValidationError(
-                "--max-concurrent-downloads is a number from \(range.lowerBound) to \(range.upperBound), not \(count)")
-        }
+        try maxConcurrentDownloads?.check()
     }
 
     func run() async throws {
@@ -57,7 +56,10 @@ struct WorkersSetCommand: AsyncParsableCommand {
             if let worker { name = try await queue.workerRecords.resolve(worker) }
             let told = try await queue.control.setConcurrency(maxConcurrentDownloads, worker: name)
             if let name, told == 0 { throw PauseArguments.gone(.worker(name)) }
-            let count = maxConcurrentDownloads.map { "at most \(Wording.count($0, "transfer")) in flight" }
+            let count = maxConcurrentDownloads.map { setting in
+                setting.count.map { "at most \(Wording.count($0, "transfer")) in flight" }
+                    ?? "auto: finds its number of transfers"
+            }
             if let name {
                 let fallback = try await queue.views.snapshot(newest: 0).orders.concurrency
                 let before = fallback.map { "\($0) at once, as set with --all" } ?? "as at its start"

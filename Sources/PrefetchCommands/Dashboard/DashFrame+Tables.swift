@@ -27,9 +27,10 @@ extension DashFrame {
         var columns: [DashTable<DashWorkerRow>.Column] = [
             .init("WORKER", 10, isRight: false) { (glyphs.cells($0.name), $0.isPresent ? .plain : .dim) },
             .init("STATE", 7, isRight: false) { ($0.state, $0.ink) },
-            .init("FLIGHT", 7, rank: 2) { row in
+            .init("FLIGHT", state.workerRows.contains { $0.report.concurrencyReason != nil } ? 14 : 7, rank: 2) { row in
                 guard row.isPresent else { return (glyphs.none, .dim) }
-                let limit = row.report.maxConcurrentDownloads.map { "/\($0)" } ?? ""
+                let auto = row.report.concurrencyReason == nil ? "" : "auto "
+                let limit = row.report.maxConcurrentDownloads.map { "/\(auto)\($0)" } ?? ""
                 return ("\(row.report.transferring)\(limit)", .plain)
             },
             .init("IMG/S", 6, rank: 1) { (rate($0.history), .plain) },

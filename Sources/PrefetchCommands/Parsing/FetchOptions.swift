@@ -33,8 +33,11 @@ struct FetchOptions: ParsableArguments {
 /// What a worker does at one time, and how it ends.
 struct TransferOptions: ParsableArguments {
     @Option(
-        name: .customLong("max-concurrent-downloads"), help: .count("Transfers a worker runs at once, 1 to 4096."))
-    var maxConcurrentDownloads = 32
+        name: .customLong("max-concurrent-downloads"),
+        help: .value(
+            "n|auto",
+            "Transfers a worker runs at once, 1 to 4096; auto: it finds the number, 4 to 1024, while it works."))
+    var maxConcurrentDownloads: ConcurrentDownloads = 32
 
     @Option(help: "Which waiting transfer of a worker starts next: fifo or lifo.")
     var downloadOrder = DownloadExecutionOrder.fifo
@@ -58,9 +61,7 @@ struct TransferOptions: ParsableArguments {
     var transferLog: String?
 
     func validate() throws {
-        guard (1...4096).contains(maxConcurrentDownloads) else {
-            throw ValidationError("--max-concurrent-downloads is a number from 1 to 4096")
-        }
+        try maxConcurrentDownloads.check()
         guard (1 << 20...1 << 40).contains(maxDecodeMemory.bytes) else {
             throw ValidationError("--max-decode-memory is a size from 1MiB to 1TiB")
         }
@@ -301,3 +302,16 @@ enum OptionFile {
 }
 
 extension DownloadExecutionOrder: ExpressibleByArgument {}
+
+extension ConcurrentDownloads: ExpressibleByArgument {
+    public init?(argument: String) { self.init(argument) }
+
+    func check() throws {
+        let range = QueueControl.concurrencyRange
+        if let count, !range.contains(count) {
+            throw ValidationError(
+                "--max-concurrent-downloads is auto, or a number from \(range.lowerBound) to \(range.upperBound), not \(count)"
+            )
+        }
+    }
+}

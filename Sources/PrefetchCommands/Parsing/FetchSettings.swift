@@ -6,7 +6,7 @@ internal import WebImage
 /// How a worker fetches: what its command line says (``FetchOptions``), or the run that has started it (``RunWorker``).
 struct FetchSettings: Codable, Sendable, Equatable {
     /// Transfers in flight.
-    var maxConcurrentDownloads = 32
+    var maxConcurrentDownloads: ConcurrentDownloads = 32
     /// Networks, hosts and ports, as the options have them.
     var allowNet: [String] = [], denyNet: [String] = [], resolve: [String] = [], connectTo: [String] = []
     /// `Name: value` each; `HOST=Name: value` each.
@@ -76,6 +76,8 @@ struct FetchSettings: Codable, Sendable, Equatable {
     private static let usualPerHost = 6
     /// The same to one address: ten thousand names of one small server are not ten thousand hosts.
     private static let usualPerAddress = 64
+    /// Transfers at once that `auto` needs on most networks: stalled ones beside them are for so many.
+    private static let usualMost = 256
 
     /// The downloader they ask for; batches vary it.
     /// - Throws: `configuration` with what is wrong.
@@ -83,8 +85,9 @@ struct FetchSettings: Codable, Sendable, Equatable {
         environment: [String: String] = ProcessInfo.processInfo.environment
     ) throws(PrefetchError) -> ImageDownloader.Configuration {
         var downloads = ImageDownloader.Configuration()
-        downloads.maxConcurrentDownloads = maxConcurrentDownloads
-        downloads.maxParkedDownloads = min(100_000, max(256, 8 * maxConcurrentDownloads))
+        downloads.maxConcurrentDownloads = maxConcurrentDownloads.initial
+        let most = maxConcurrentDownloads.count ?? Self.usualMost
+        downloads.maxParkedDownloads = min(100_000, max(256, 8 * most))
         downloads.maxConnectionsPerHost = Self.usualPerHost
         downloads.limitsOpenedAddresses = false
         downloads.maxConnectionsPerAddress = Self.usualPerAddress

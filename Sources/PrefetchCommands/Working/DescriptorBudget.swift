@@ -35,9 +35,9 @@ struct DescriptorBudget: Equatable {
         return DescriptorBudget(limit: limit)
     }
 
-    /// The message if fewer transfers fit than are wanted.
-    func note(wanted: Int) -> String? {
-        guard wanted > transfers else { return nil }
+    /// The message if fewer transfers fit than are wanted; `auto` finds what fits.
+    func note(wanted: ConcurrentDownloads) -> String? {
+        guard let wanted = wanted.count, wanted > transfers else { return nil }
         return
             "note: the limit of open files, \(Descriptors.limit), is enough for \(transfers) transfers at once and not for \(wanted); "
             + "raise it with ulimit -Hn 65536, or LimitNOFILE=65536 in the unit"

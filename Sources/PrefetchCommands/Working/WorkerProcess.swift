@@ -87,7 +87,8 @@ struct WorkerProcess: Sendable {
     ) throws(PrefetchError) -> PrefetchWorker.Configuration {
         var configuration = PrefetchWorker.Configuration()
         configuration.lease = Int(fetch.lease * 1000)
-        configuration.maxConcurrentDownloads = min(fetch.maxConcurrentDownloads, budget.transfers)
+        configuration.maxConcurrentDownloads =
+            fetch.maxConcurrentDownloads.count.map { .fixed(min($0, budget.transfers)) } ?? .auto
         configuration.concurrencyLimit = budget.transfers
         configuration.maxImageBytes = maxImageBytes
         configuration.burst = isBurst
@@ -121,7 +122,9 @@ struct WorkerProcess: Sendable {
         downloads.maxBodyBytes = min(downloads.maxBodyBytes, maxImageBytes)
         downloads.maxConcurrentDownloads = min(downloads.maxConcurrentDownloads, budget.transfers)
         downloads.maxParkedDownloads = min(
-            downloads.maxParkedDownloads, budget.silent(beside: downloads.maxConcurrentDownloads))
+            downloads.maxParkedDownloads,
+            budget.silent(
+                beside: min(budget.transfers, fetch.maxConcurrentDownloads.count ?? ConcurrencyController.most)))
         do throws(WebImageError) {
             // No image is requested twice in this process: a memory cache would only cost.
             var tiers = ImageCache.Configuration.diskOnly
@@ -152,7 +155,11 @@ struct WorkerProcess: Sendable {
         // By command, so the user knows already.
         case .halted(let isHalted):
             isQuiet ? nil : isHalted ? "paused by prefetch-coord; transfers in flight finish" : "resumed"
-        case .concurrency(let count): isQuiet ? nil : "at most \(count) transfers at once from now on"
+        case .concurrency(let setting):
+            isQuiet
+                ? nil
+                : setting.count.map { "at most \($0) transfers at once from now on" }
+                    ?? "finds its number of transfers from now on"
         // A run reports refused hosts itself, once for all its workers.
         case .refused(_, let message):
             isQuiet ? nil : "refused: \(TerminalText.escaped(message)); open it with --allow-net"

@@ -51,7 +51,8 @@ extension QueueSnapshot {
         failedURLLimit.removed = number(2) ?? 0
         dead = number(3) ?? 0
         orders = QueueControl.QueueSettings(
-            isPaused: number(4) == 1, concurrency: numbers.indices.contains(5) ? numbers[5].int : nil)
+            isPaused: number(4) == 1,
+            concurrency: numbers.indices.contains(5) ? QueueControl.concurrency(numbers[5].string) : nil)
         (lostWorkers, reclaimedJobs, reclaimedURLs) = (number(6) ?? 0, number(7) ?? 0, number(8) ?? 0)
         hosts = QueueHosts.troubled(reply[2].fields ?? [:], at: at)
         workers = BatchSnapshot.Worker.read(reply[3], said: reply[4], at: at)

@@ -34,6 +34,8 @@ package struct WorkerReport: Sendable, Equatable {
     package var finished = 0, skipped = 0, bytes = 0
     /// Limit of concurrent transfers; nil if not reported.
     package var maxConcurrentDownloads: Int?
+    /// Why it has this limit; nil: the limit was set, not found by the worker itself.
+    package var concurrencyReason: ConcurrencyReason?
     /// Its local fault; empty without one.
     package var trouble = ""
     /// Nil if nothing holds it.
@@ -50,7 +52,7 @@ package struct WorkerReport: Sendable, Equatable {
     package var residentBytes: Int?, cpu: Int?
     package var isPaused = false
     /// Its own setting of concurrent transfers; nil: the one for all workers, or its startup value.
-    package var wantedConcurrency: Int?
+    package var wantedConcurrency: ConcurrentDownloads?
 
     package init() {}
 
@@ -83,7 +85,8 @@ package struct WorkerReport: Sendable, Equatable {
         cache = text("cache")
         (cacheImages, cacheBytes, cacheLimit) = (known("cache_images"), known("cache_bytes"), known("cache_limit"))
         (residentBytes, cpu) = (known("rss"), known("cpu"))
-        (isPaused, wantedConcurrency) = (text("paused") == "1", known("wanted"))
+        concurrencyReason = ConcurrencyReason(rawValue: text("concurrency_reason"))
+        (isPaused, wantedConcurrency) = (text("paused") == "1", ConcurrentDownloads(text("wanted")))
     }
 
     package var fields: [(String, String)] {
@@ -92,6 +95,7 @@ package struct WorkerReport: Sendable, Equatable {
             ("waiting_for_host", String(waitingForHost)), ("retrying", String(retrying)),
             ("unreported", String(unreported)),
             ("trouble", trouble), ("warning", warning), ("oldest", oldest), ("cache", cache),
+            ("concurrency_reason", concurrencyReason?.rawValue ?? ""),
         ]
         let known = [
             ("max_concurrent_downloads", maxConcurrentDownloads), ("cache_images", cacheImages),

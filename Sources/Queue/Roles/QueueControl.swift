@@ -84,20 +84,26 @@ package struct QueueControl: Sendable {
 
     package static let concurrencyRange = 1...4096
 
+    /// A setting of concurrent transfers as Redis has it; nil: none, or one that cannot be used.
+    static func concurrency(_ text: String?) -> ConcurrentDownloads? {
+        guard let setting = text.flatMap({ ConcurrentDownloads($0) }) else { return nil }
+        return setting.count.map(concurrencyRange.contains) ?? true ? setting : nil
+    }
+
     private static let concurrency = QueueScript.script(PackageResources.CONCURRENCY_lua)
 
     /// Sets the concurrent transfers of a worker, or for nil of all workers, including later ones.
-    /// * `count`: in ``concurrencyRange``; nil: the setting for all, or the startup value.
+    /// * `count`: `auto`, or in ``concurrencyRange``; nil: the setting for all, or the startup value.
     /// Returns the number of workers concerned; 0 for a worker that is not registered.
-    package func setConcurrency(_ count: Int?, worker: String?) async throws(RedisError) -> Int {
+    package func setConcurrency(_ count: ConcurrentDownloads?, worker: String?) async throws(RedisError) -> Int {
         try await redis.run(
-            Self.concurrency, [RedisArgument(worker ?? ""), RedisArgument(count.map { String($0) } ?? "")]
+            Self.concurrency, [RedisArgument(worker ?? ""), RedisArgument(count?.description ?? "")]
         ).int ?? 0
     }
 
     package struct QueueSettings: Sendable, Equatable {
         package var isPaused = false
         /// Concurrent transfers per worker; nil: each worker's startup value.
-        package var concurrency: Int?
+        package var concurrency: ConcurrentDownloads?
     }
 }

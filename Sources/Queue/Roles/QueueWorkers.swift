@@ -28,7 +28,7 @@ package struct QueueWorkers: Sendable {
         /// Whether no worker may.
         package var isQueuePaused = false
         /// Concurrent transfers set for this worker, and for all.
-        package var ownConcurrency: Int?, queueConcurrency: Int?
+        package var ownConcurrency: ConcurrentDownloads?, queueConcurrency: ConcurrentDownloads?
         /// Number of changes of the host notes; nil: there are none.
         package var hostsVersion: Int?
         package var shouldReap = false
@@ -38,8 +38,9 @@ package struct QueueWorkers: Sendable {
         package var batches: [Batch] = []
 
         package init(
-            isWorkerPaused: Bool = false, isQueuePaused: Bool = false, ownConcurrency: Int? = nil,
-            queueConcurrency: Int? = nil, hostsVersion: Int? = nil, shouldReap: Bool = false, unlisted: Int? = nil,
+            isWorkerPaused: Bool = false, isQueuePaused: Bool = false, ownConcurrency: ConcurrentDownloads? = nil,
+            queueConcurrency: ConcurrentDownloads? = nil, hostsVersion: Int? = nil, shouldReap: Bool = false,
+            unlisted: Int? = nil,
             batches: [Batch] = []
         ) {
             self.isWorkerPaused = isWorkerPaused
@@ -79,12 +80,10 @@ package struct QueueWorkers: Sendable {
         let reply = try await redis.run(Self.beat, arguments).array ?? []
         guard reply.first?.string == "OK", reply.count > 1 else { return nil }
         let named = reply[1].fields ?? [:]
-        func number(_ name: String) -> Int? {
-            named[name]?.int.flatMap { QueueControl.concurrencyRange.contains($0) ? $0 : nil }
-        }
+        func concurrency(_ name: String) -> ConcurrentDownloads? { QueueControl.concurrency(named[name]?.string) }
         return WorkerSettings(
             isWorkerPaused: named["paused"]?.string == "1", isQueuePaused: named["queue_paused"] != nil,
-            ownConcurrency: number("wanted"), queueConcurrency: number("concurrency"),
+            ownConcurrency: concurrency("wanted"), queueConcurrency: concurrency("concurrency"),
             hostsVersion: named["hosts"]?.int, shouldReap: named["reap"] != nil, unlisted: named["unlisted"]?.count,
             batches: reply.dropFirst(2).map { value in
                 let words = value.array ?? []

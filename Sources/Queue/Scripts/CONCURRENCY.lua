@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- CONCURRENCY: sets the transfers in flight of one worker, or of all including those that join later. Workers get it in
 -- the reply to their next heartbeat. A value for all replaces those of single workers.
--- ARGV: worker, or "" for all; number, or "" for the worker's startup value.
+-- ARGV: worker, or "" for all; number, `auto`, or "" for the worker's startup value.
 -- Result: workers concerned; for one worker 0 if it is not registered.
 -- Cost: O(workers).
 -- Again: the same.

@@ -207,4 +207,33 @@ struct WorkerControlTests {
         open(fixture.origin, isOpen)
         #expect(try await run.value[.downloaded] == 400)
     }
+
+    @Test("With auto a worker finds its number of transfers; one that is set overrides it until auto is set again")
+    func autoConcurrency() async throws {
+        let fixture = try await WorkerFixture()
+        let isOpen = hangingOrigin(fixture)
+        let queue = try fixture.queue()
+        _ = try await fixture.submit((0..<400).map { fixture.origin.url("/\($0).png") }, to: queue, jobSize: 5)
+        let events = Locked<[PrefetchWorker.Event]>([])
+        let worker = try fixture.worker(parksSilent: false) { configuration in
+            configuration.maxConcurrentDownloads = .auto
+            configuration.onEvent = { event in events.withLock { $0.append(event) } }
+        }
+        let run = Task { try await worker.run() }
+        func report() async throws -> WorkerReport? { try await queue.workerRecords.all().first?.report }
+        #expect(await becomes { fixture.origin.currentRequestCount == 16 })
+        #expect(try await becomes { try await report()?.concurrencyReason == .growing })
+        #expect(try await report()?.maxConcurrentDownloads == 16)
+        #expect(try await queue.control.setConcurrency(20, worker: nil) == 1)
+        #expect(await becomes { fixture.origin.currentRequestCount == 20 })
+        #expect(try await becomes { try await report()?.maxConcurrentDownloads == 20 })
+        #expect(try await report()?.concurrencyReason == nil)
+        #expect(try await queue.control.setConcurrency(.auto, worker: nil) == 1)
+        #expect(try await becomes { try await report()?.concurrencyReason != nil })
+        #expect(try await queue.views.snapshot(newest: 0).orders.concurrency == .auto)
+        let changes = events.withLock { all in all.filter { if case .concurrency = $0 { true } else { false } } }
+        #expect(changes == [.concurrency(20), .concurrency(.auto)])
+        open(fixture.origin, isOpen)
+        #expect(try await run.value[.downloaded] == 400)
+    }
 }

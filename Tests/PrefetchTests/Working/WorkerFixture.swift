@@ -56,7 +56,7 @@ struct WorkerFixture {
         configuration.name = "w\(UInt32.random(in: 0...UInt32.max))"
         configure(&configuration)
         var downloads = ImageDownloader.Configuration()
-        downloads.maxConcurrentDownloads = configuration.maxConcurrentDownloads
+        downloads.maxConcurrentDownloads = configuration.maxConcurrentDownloads.initial
         downloads.addressPolicy = AddressPolicy(allow: [CIDR("127.0.0.0/8")!])
         downloads.retryBaseDelay = 0.001
         if !parksSilent { downloads.parkAfter = 50 }

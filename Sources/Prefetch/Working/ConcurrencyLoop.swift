@@ -1,0 +1,68 @@
+internal import Threading
+internal import WebImage
+
+/// Finds the worker's number of concurrent transfers while its setting is `auto`: samples the transfers, asks ``ConcurrencyController``,
+/// and applies its number through ``CapacityLoop``. Sleeps while there is no work.
+///
+/// Confined to the worker's executor.
+final class ConcurrencyLoop {
+    private static let interval = Duration.milliseconds(250)
+    /// Memory that a transfer may take: a body until it moves to a file, and curl's buffers. Half of the free memory is for others.
+    private static let bytesPerTransfer = (1 << 20) + (256 << 10)
+    /// The free memory changes all the time, its bound only in such steps.
+    private static let memoryStep = 64
+
+    private let worker: WorkerContext
+    private let room: CapacityLoop
+    private var controller: ConcurrencyController?
+    private var usage: (milliseconds: Int, at: ContinuousClock.Instant)?
+
+    init(_ worker: WorkerContext, room: CapacityLoop) {
+        (self.worker, self.room) = (worker, room)
+    }
+
+    /// Why the worker has its present number; nil: it was set.
+    var reason: ConcurrencyReason? { room.setting == .auto ? controller?.reason ?? .growing : nil }
+
+    nonisolated(nonsending) func run() async {
+        let downloader = worker.manager.downloader
+        var isSampling = false
+        while !Task.isCancelled {
+            guard room.setting == .auto, worker.jobs.openCount > 0 else {
+                isSampling = false
+                await room.autoBell.wait()
+                continue
+            }
+            if !isSampling {
+                // What happened before is not part of the first interval.
+                _ = await downloader.sample()
+                // What it had found before stays the best guess.
+                controller = ConcurrencyController(limit: controller?.limit ?? room.concurrency)
+                usage = nil
+                isSampling = true
+            }
+            do { try await Task.sleep(for: Self.interval) } catch { return }
+            let sample = await downloader.sample()
+            guard room.setting == .auto else { continue }
+            controller?.take(sample, bounds())
+            if let limit = controller?.limit { await room.apply(limit) }
+        }
+    }
+
+    private func bounds() -> ConcurrencyBounds {
+        var bounds = ConcurrencyBounds(descriptors: worker.configuration.concurrencyLimit)
+        if let free = MachineMemory.available {
+            let more = free / 2 / Self.bytesPerTransfer / Self.memoryStep * Self.memoryStep
+            bounds.memory = max(ConcurrencyController.start, more)
+        }
+        let now = ContinuousClock.now
+        if let milliseconds = ProcessUsage.milliseconds {
+            if let usage {
+                let passed = (now - usage.at) / Duration.milliseconds(1)
+                bounds.processor = Double(milliseconds - usage.milliseconds) / max(1, passed) / Double(Processors.count)
+            }
+            usage = (milliseconds, now)
+        }
+        return bounds
+    }
+}

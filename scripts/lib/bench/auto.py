@@ -1,0 +1,159 @@
+"""The benchmark `auto`: what --max-concurrent-downloads auto finds beside fixed numbers, on three networks. Called by scripts/bench."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import chart
+import rig
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+# Seconds to the first byte, bytes a second of each transfer, connections that are taken; 0: any. Median bytes of an image.
+CASES = {
+    "latency": ("origins that take 100 ms", 0.1, 0, 0, 20_000),
+    "rate": ("1 MB/s from each transfer", 0.1, 1_000_000, 0, 500_000),
+    "router": ("new connections over 300 are dropped, 300 ms", 0.3, 0, 300, 20_000),
+}
+
+
+def arguments():
+    parser = rig.parser("auto", "Fetches endless lists with fixed numbers of transfers and with auto, one worker, and compares their rates.")
+    parser.add_argument("--cases", default=",".join(CASES), help=f"which of {', '.join(CASES)} (all)")
+    parser.add_argument("--fixed", default="8,32,128,512,1024", help="fixed numbers (8,32,128,512,1024)")
+    parser.add_argument("--warm-up", type=rig.positive, default=8, help="seconds before a fixed number is measured (8)")
+    parser.add_argument("--settle", type=rig.positive, default=30, help="seconds before auto is measured (30)")
+    parser.add_argument("--seconds", type=rig.positive, default=10, help="seconds that are measured (10)")
+    parser.add_argument("--hosts", type=rig.positive, default=200, help="loopback addresses of the origin (200)")
+    parser.add_argument("--charts", metavar="DIR", help="write auto-CASE.svg there: transfers and throughput over time")
+    options = parser.parse_args()
+    options.cases = options.cases.split(",")
+    unknown = [name for name in options.cases if name not in CASES]
+    if unknown:
+        rig.fail(f"there is no case '{unknown[0]}'", f"one of {', '.join(CASES)}", 64)
+    options.fixed = [int(number) for number in options.fixed.split(",")]
+    return options
+
+
+class Watcher:
+    """Reads the queue of a running run every half second: seconds, images, failures, limit and reason of its worker."""
+
+    def __init__(self, bench, cache):
+        self.words = [bench.program("prefetch-coord"), "status", "--json", "--cache", cache]
+        self.environment = bench.environment
+        self.readings = []
+
+    def read(self, began):
+        result = subprocess.run(self.words, capture_output=True, env=self.environment, check=False)
+        try:
+            found = json.loads(result.stdout)
+        except ValueError:
+            return
+        batches = [batch for batch in found.get("batches", []) if batch["state"] == "running"]
+        workers = found.get("workers", [])
+        if not batches or not workers:
+            return
+        batch, worker = batches[0], workers[0]
+        self.readings.append(
+            (
+                time.monotonic() - began,
+                batch["finished"] - batch["skipped"],
+                batch["skipped"],
+                worker["max_concurrent_downloads"],
+                worker.get("concurrency_reason"),
+            )
+        )
+
+    def rate(self, begin, end):
+        """Images a second between two times, by the readings in them."""
+        inside = [reading for reading in self.readings if begin <= reading[0] <= end]
+        if len(inside) < 2:
+            rig.fail("the queue could not be read while it worked", "see whether other programs are in its way", 70)
+        return (inside[-1][1] - inside[0][1]) / (inside[-1][0] - inside[0][0])
+
+
+def measure(bench, options, name, setting, urls, begin):
+    """One run; its watcher, its rate from `begin` on, and the share of its URLs that came."""
+    cache = bench.path(f"cache-{name}-{setting}")
+    words = [bench.program("prefetch-coord"), "run", urls, "--cache", cache, "-n", "1", "--quiet", "--max-per-host", "0"]
+    words += ["--allow-net", "127.0.0.0/8", "--max-concurrent-downloads", str(setting), "--validate", "header"]
+    words += ["--digest", "none", "--durability", "none"]
+    began = time.monotonic()
+    child = bench.start(words)
+    watcher = Watcher(bench, cache)
+    end = begin + options.seconds
+    while time.monotonic() - began < end + 0.5:
+        if child.poll() is not None:
+            rig.fail(f"the list of {name} was too short for {setting}", "fewer --seconds", 70)
+        watcher.read(began)
+        time.sleep(0.5)
+    child.send_signal(signal.SIGTERM)
+    try:
+        child.wait(30)
+    except subprocess.TimeoutExpired:
+        child.send_signal(signal.SIGTERM)
+        child.wait()
+    shutil.rmtree(cache, ignore_errors=True)
+    last = watcher.readings[-1]
+    return watcher, watcher.rate(begin, end), last[1] / max(1, last[1] + last[2])
+
+
+def run_case(bench, options, name):
+    what, delay, rate, most, size = CASES[name]
+    images = bench.path(f"images-{name}")
+    bench.run([bench.program("prefetch-origin"), "generate", images, "--count", "60", "--median", str(size), "--seed", "1"])
+    with open(f"{images}/manifest.tsv", encoding="ascii") as manifest:
+        names = [line.split()[0] for line in manifest]
+    words = [sys.executable, "-B", f"{HERE}/slow_origin.py", images, str(delay), str(rate), str(most)]
+    rows = []
+    for setting in [*options.fixed, "auto"]:
+        # A new origin each: no connection of the run before is left.
+        origin = bench.start(words, stdout=subprocess.PIPE)
+        port = int(origin.stdout.readline())
+        begin = options.settle if setting == "auto" else options.warm_up
+        count = int((begin + options.seconds + 5) * (4000 if rate == 0 else 800))
+        urls = [f"http://127.1.0.{1 + number % options.hosts}:{port}/{names[number % len(names)]}?{number}" for number in range(count)]
+        watcher, speed, success = measure(bench, options, name, setting, bench.write(f"{name}-{setting}.txt", urls), begin)
+        origin.terminate()
+        origin.wait()
+        rows.append((setting, speed, success, watcher))
+        rig.say(f"{name} {setting}: {speed:,.0f} images/s, {100 * success:.2f} % came, ends with {watcher.readings[-1][3]} transfers")
+    return what, rows
+
+
+def draw(options, name, what, watcher):
+    readings = watcher.readings
+    rates = [(after[0], (after[1] - before[1]) / (after[0] - before[0])) for before, after in zip(readings, readings[2:])]
+    limits = [(reading[0], reading[3]) for reading in readings]
+    os.makedirs(options.charts, exist_ok=True)
+    chart.series(f"{options.charts}/auto-{name}.svg", f"auto: {what}", [("transfers", "at most", limits), ("images/s", "images/s", rates)])
+
+
+def main():
+    options = arguments()
+    table, good = [], True
+    with rig.Rig(options) as bench:
+        for name in options.cases:
+            what, rows = run_case(bench, options, name)
+            fixed = [row for row in rows[:-1] if row[2] >= 0.999] or rows[:-1]
+            best = max(fixed, key=lambda row: row[1])
+            _, speed, success, watcher = rows[-1]
+            for setting, each, came, _ in rows[:-1]:
+                table.append(f"| {what} | {setting} | {each:,.0f} | {100 * came:.2f} % | {each / best[1]:.2f} |")
+            last = watcher.readings[-1]
+            table.append(f"| {what} | auto: {last[3]}, {last[4]} | {speed:,.0f} | {100 * success:.2f} % | {speed / best[1]:.2f} |")
+            good = good and speed >= 0.9 * best[1] and success >= 0.999
+            if options.charts:
+                draw(options, name, what, watcher)
+    lines = rig.heading("auto", f"fixed numbers of transfers and auto, one worker, after {options.warm_up} s and {options.settle} s")
+    lines += ["| network | transfers | images/s | came | ratio to the best fixed number |", "|---|---|---|---|---|", *table]
+    lines += ["", "The best is the fastest fixed number with 99.9 % of its images. auto has to reach 0.90 of it, and 99.9 %."]
+    rig.publish(options, "auto", lines)
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

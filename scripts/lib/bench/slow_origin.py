@@ -1,0 +1,132 @@
+"""An origin on every loopback address that answers after a delay, at a rate for each connection, and takes no more than so many connections:
+the first packets of others are dropped. Called by auto.py: FOLDER DELAY RATE CONNECTIONS (rate and connections 0: any); prints its port."""
+
+import collections
+import heapq
+import os
+import resource
+import select
+import socket
+import sys
+import time
+
+# What a connection with a rate is given at one time lasts this long.
+SLICE = 0.05
+# The queue of the kernel when connections are limited; it holds one more.
+BACKLOG = 0
+
+
+class Origin:
+    def __init__(self, folder, delay, rate, most):
+        self.bodies = {name: self.read(f"{folder}/{name}") for name in os.listdir(folder) if name.endswith((".jpg", ".png", ".gif", ".webp"))}
+        self.delay, self.rate, self.most = delay, rate, most
+        self.listener = socket.socket()
+        self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self.listener.bind(("0.0.0.0", 0))
+        self.listener.listen(BACKLOG if most else 4096)
+        self.listener.setblocking(False)
+        self.poll = select.epoll()
+        self.poll.register(self.listener.fileno(), select.EPOLLIN)
+        self.accepts = True
+        self.open = {}
+        self.due = []
+        self.turn = 0
+        self.pending = collections.defaultdict(bytes)
+        self.rests = {}
+
+    @staticmethod
+    def read(path):
+        with open(path, "rb") as file:
+            body = file.read()
+        return b"HTTP/1.1 200 OK\r\nContent-Type: image/jpeg\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+
+    def later(self, seconds, descriptor, what):
+        self.turn += 1
+        heapq.heappush(self.due, (time.monotonic() + seconds, self.turn, descriptor, self.open[descriptor], what))
+
+    def watch(self):
+        """Accepts only while there is room."""
+        wanted = not self.most or len(self.open) < self.most
+        if wanted != self.accepts:
+            self.accepts = wanted
+            self.poll.modify(self.listener.fileno(), select.EPOLLIN if wanted else 0)
+
+    def accept(self):
+        while not self.most or len(self.open) < self.most:
+            try:
+                connection, _ = self.listener.accept()
+            except BlockingIOError:
+                break
+            connection.setblocking(False)
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self.open[connection.fileno()] = connection
+            self.poll.register(connection.fileno(), select.EPOLLIN)
+        self.watch()
+
+    def close(self, descriptor):
+        connection = self.open.pop(descriptor, None)
+        if connection is None:
+            return
+        self.pending.pop(descriptor, None)
+        self.rests.pop(descriptor, None)
+        self.poll.unregister(descriptor)
+        connection.close()
+        self.watch()
+
+    def receive(self, descriptor):
+        try:
+            data = self.open[descriptor].recv(65536)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self.close(descriptor)
+            return
+        text = self.pending[descriptor] + data
+        while b"\r\n\r\n" in text:
+            request, _, text = text.partition(b"\r\n\r\n")
+            name = request.split(b" ", 2)[1].decode("ascii").split("?")[0].lstrip("/")
+            self.later(self.delay, descriptor, self.bodies.get(name, b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"))
+        self.pending[descriptor] = text
+
+    def send(self, descriptor, data):
+        """As much as the rate and the socket allow; the rest when its time has come."""
+        step = data if not self.rate else data[: int(self.rate * SLICE)]
+        try:
+            sent = self.open[descriptor].send(step)
+        except BlockingIOError:
+            sent = 0
+        except OSError:
+            self.close(descriptor)
+            return
+        if sent < len(data):
+            self.later(SLICE, descriptor, memoryview(data)[sent:])
+
+    def run(self):
+        while True:
+            wait = max(0, self.due[0][0] - time.monotonic()) if self.due else 60
+            for descriptor, event in self.poll.poll(wait):
+                if descriptor == self.listener.fileno():
+                    self.accept()
+                elif descriptor in self.open:
+                    self.receive(descriptor) if event & select.EPOLLIN else self.close(descriptor)
+            now = time.monotonic()
+            while self.due and self.due[0][0] <= now:
+                _, _, descriptor, connection, data = heapq.heappop(self.due)
+                # Another connection may have the number by now.
+                if self.open.get(descriptor) is connection:
+                    self.send(descriptor, data)
+
+
+def main():
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    folder, delay, rate, most = sys.argv[1], *(float(word) for word in sys.argv[2:5])
+    origin = Origin(folder, delay, rate, int(most))
+    print(origin.listener.getsockname()[1], flush=True)
+    origin.run()
+
+
+if __name__ == "__main__":
+    main()

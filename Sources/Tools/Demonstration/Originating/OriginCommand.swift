@@ -15,10 +15,11 @@ public struct OriginCommand: AsyncParsableCommand {
               prefetch-origin generate ./corpus --count 5000
               prefetch-origin serve ./corpus --port 8080
               prefetch-origin misbehave --port 8080
+              prefetch-origin dns --listen 127.0.0.1:5353 --capacity 60 --queue 10
             """,
         version: "prefetch \(PrefetchVersion)",
         subcommands: [
-            GenerateCommand.self, ServeCommand.self, MisbehaveCommand.self, ManifestCommand.self,
+            GenerateCommand.self, ServeCommand.self, MisbehaveCommand.self, ManifestCommand.self, NameCommand.self,
         ])
 
     /// Creates the command with its default options.

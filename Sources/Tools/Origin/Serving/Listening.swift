@@ -13,7 +13,7 @@ func listenOn(address: String, port: Int) throws(OriginError) -> (socket: Int32,
 
 /// A bound socket and its port. `reusesPort` allows a port whose old connections are still closing.
 func bindTo(
-    address: String, port: Int, reusesPort: Bool = false
+    address: String, port: Int, reusesPort: Bool = false, kind: __socket_type = SOCK_STREAM
 ) throws(OriginError) -> (socket: Int32, port: Int) {
     var storage = sockaddr_storage()
     let isIPv6 = address.contains(":")
@@ -33,7 +33,7 @@ func bindTo(
     guard parsed == 1, (0...65_535).contains(port) else {
         throw OriginError("cannot listen on \(address) port \(port)", code: EINVAL)
     }
-    let bound = socket(isIPv6 ? AF_INET6 : AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+    let bound = socket(isIPv6 ? AF_INET6 : AF_INET, Int32(kind.rawValue | SOCK_CLOEXEC.rawValue), 0)
     guard bound >= 0 else { throw OriginError("cannot make a socket") }
     var one: Int32 = reusesPort ? 1 : 0
     setsockopt(bound, SOL_SOCKET, SO_REUSEADDR, &one, 4)

@@ -1,0 +1,33 @@
+/// A question to a ``NameServer`` (RFC 1035, section 4.1.2).
+package struct NameQuestion: Sendable {
+    package static let v4: UInt16 = 1, v6: UInt16 = 28
+    /// In lower case, without the final dot.
+    package var name: String
+    package var type: UInt16
+    package var isOverTCP = false
+    /// 1 for the first query for this name and type.
+    package var number = 0
+
+    let id: [UInt8]
+    /// Its bytes as an answer repeats them.
+    package let echo: [UInt8]
+
+    /// Nil for anything but a query with one question.
+    init?(message: ArraySlice<UInt8>) {
+        let message = Array(message)
+        guard message.count > 12, message[2] & 0x80 == 0, message[4] == 0, message[5] == 1 else { return nil }
+        var labels: [String] = []
+        var place = 12
+        while place < message.count, message[place] > 0 {
+            let end = place + 1 + Int(message[place])
+            guard message[place] < 64, end < message.count else { return nil }
+            labels.append(String(decoding: message[place + 1..<end], as: UTF8.self).lowercased())
+            place = end
+        }
+        guard place + 5 <= message.count else { return nil }
+        name = labels.joined(separator: ".")
+        type = UInt16(message[place + 1]) << 8 | UInt16(message[place + 2])
+        id = Array(message[..<2])
+        echo = Array(message[12..<place + 5])
+    }
+}

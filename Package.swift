@@ -45,6 +45,7 @@ let package = Package(
         // Doors to C. Each is entered by one Swift module and by few files of it (scripts/check).
         .systemLibrary(name: "CCurl"),
         .systemLibrary(name: "CHiredis"),
+        .systemLibrary(name: "CCares"),
         .systemLibrary(name: "CCrypto"),
         .systemLibrary(name: "CZlib"),
         .target(name: "CLinux", cSettings: cSettings),
@@ -59,7 +60,9 @@ let package = Package(
         .target(name: "PrefetchModel", swiftSettings: settings),
         .target(
             name: "WebImage",
-            dependencies: ["PrefetchModel", "CImageCodec", "CCurl", "CCrypto", "CLinux", "Threading", deque, heap],
+            dependencies: [
+                "PrefetchModel", "CImageCodec", "CCurl", "CCares", "CCrypto", "CLinux", "Threading", deque, heap,
+            ],
             swiftSettings: settings),
         .target(
             name: "Redis", dependencies: ["CHiredis", "CLinux", "Threading"], swiftSettings: redisSettings,

@@ -55,7 +55,7 @@ struct ParsingTests {
             "4s", "--no-back-off", "--netrc", folder.path("netrc"), "--user", "a:b", "--auth", "digest", "--auth-host",
             "h", "--cert", "/c", "--key", "/k", "--ipv4", "--http1", "--download-order", "lifo", "--header-rule",
             "h=A: b", "--transfer-log", "/t", "--limit-rate", "1MB", "--cache-mode", "0770", "--strict-cache",
-            "--plain-files", "--read-only-cache", "/r",
+            "--plain-files", "--read-only-cache", "/r", "--dns-servers", "192.0.2.1,[2001:db8::1]:53",
         ]
         let settings = try FetchOptions.parse(words).settings()
         // Every member but the token, which excludes the name and password, differs from its default.
@@ -83,6 +83,17 @@ struct ParsingTests {
         #expect(downloads.maxConcurrentDownloads == 16 && downloads.maxParkedDownloads == 2048)
         #expect(DescriptorBudget(limit: 128).note(wanted: .auto) == nil)
         #expect(DescriptorBudget(limit: 128).note(wanted: 32) != nil)
+    }
+
+    @Test("Resolvers are addresses with commas between, and nothing else")
+    func resolvers() throws {
+        let words = ["--dns-servers", "192.0.2.1,192.0.2.2:5353,[2001:db8::1]:53"]
+        let settings = try FetchOptions.parse(words).settings()
+        #expect(try settings.downloads(environment: [:]).dnsServers == settings.dnsServers)
+        #expect(settings.dnsServers.count == 3)
+        for text in ["", "dns.example.org", "192.0.2.1,", "192.0.2.1:0", "192.0.2.1 192.0.2.2"] {
+            #expect(throws: (any Error).self, "\(text)") { try FetchOptions.parse(["--dns-servers", text]) }
+        }
     }
 
     @Test("A worker of a run reads the words that the run has written, and no others")

@@ -16,6 +16,8 @@ final class HeartbeatLoop {
     /// Rings with each claim that returned jobs.
     private let hasClaimed: WakeSignal
     private var isHeld = false
+    /// Since when the resolver is silent, in seconds since 1970; nil while it answers.
+    private var silentSince: Int?
     /// Failed URLs removed because of the list's limit, as of the last heartbeat.
     private var unlisted: Int?
 
@@ -77,12 +79,34 @@ final class HeartbeatLoop {
             (report.cacheImages, report.cacheBytes) = (known.count, known.size)
             report.cacheLimit = worker.keeper.limits.maxSize
         }
+        report.names = NameReport(activity.names)
+        tellSilence(activity.names)
         (report.residentBytes, report.cpu) = (ProcessUsage.residentBytes, ProcessUsage.milliseconds)
         let name = registration.name
         return Heartbeat.Statement(
             worker: name, batches: Array(jobs.batches),
             claims: QueueWorkers.KnownClaims(sequence: registration.sequence, names: jobs.names(of: name)),
             about: report.fields)
+    }
+
+    /// A silent resolver is the machine's fault: URLs of unknown names wait for it, others go on.
+    private func tellSilence(_ names: NameFigures) {
+        guard let silence = names.silence else {
+            silentSince = nil
+            return
+        }
+        // Its start, so that the text stays the same and is said once.
+        let since = silentSince ?? Int(WallClock.now - silence)
+        silentSince = since
+        worker.warningLog.say(
+            "the resolver has answered nothing since \(Self.clock(since)) UTC; URLs whose host's address is not known yet wait; "
+                + "check /etc/resolv.conf, or name others: --dns-servers ADDRESS")
+    }
+
+    /// The time of day: `12:41:07`.
+    private static func clock(_ seconds: Int) -> String {
+        [seconds / 3600 % 24, seconds / 60 % 60, seconds % 60].map { ($0 < 10 ? "0" : "") + String($0) }
+            .joined(separator: ":")
     }
 
     private nonisolated(nonsending) func heed(_ news: Heartbeat.News) async {

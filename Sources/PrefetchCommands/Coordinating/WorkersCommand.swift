@@ -112,6 +112,7 @@ enum WorkerText {
         ]
         if record.leaseLeft != nil {
             parts.append(flight(record.report))
+            if let names = record.report.names, let text = NameText.line(names) { parts.append(text) }
         }
         parts.append("finished \(Wording.count(record.finished)) skipped \(Wording.count(record.skipped))")
         parts.append(Wording.bytes(record.bytes))
@@ -148,6 +149,7 @@ enum WorkerText {
             ("in_flight", .int(record.report.inFlight)),
             ("stalled", .int(record.report.stalled)),
             ("checking", .int(record.report.checking)), ("waiting_for_host", .int(record.report.waitingForHost)),
+            ("names", record.report.names.map(NameText.object) ?? .null),
             ("unreported", .int(record.report.unreported)), ("finished", .int(record.finished)),
             ("skipped", .int(record.skipped)), ("bytes", .int(record.bytes)), ("since", time(record.report.since)),
             ("ended", time(record.ended)), ("seen_seconds_ago", seconds(record.silence)),

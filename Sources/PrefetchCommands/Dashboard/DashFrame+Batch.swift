@@ -71,7 +71,8 @@ extension DashFrame {
                     ("checking", Wording.count(load.checking)),
                     ("waiting for host", Wording.count(load.waitingForHost)),
                     ("next try", Wording.count(load.retrying)),
-                    (isLarge ? "jobs in Redis" : "jobs", Wording.count(look.waitingJobs)),
+                ] + (load.names.waiting > 0 ? [("names", Wording.count(load.names.waiting))] : []) + [
+                    (isLarge ? "jobs in Redis" : "jobs", Wording.count(look.waitingJobs))
                 ])
         }
         lines += graphs

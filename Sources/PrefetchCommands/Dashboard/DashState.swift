@@ -156,6 +156,10 @@ struct DashState: Sendable {
         if look.workers.values.allSatisfy(\.report.isPaused) {
             return "every worker is paused" + (isReadOnly ? "" : ": p in the workers view resumes one")
         }
+        if load.names.silence > 0, load.names.waiting > 0 {
+            return
+                "the resolver answers nothing: \(Wording.count(load.names.waiting, "name")) wait; see the worker's warning"
+        }
         if look.status.isWaitingForList { return "waiting for its list" }
         if look.status.isWaitingForMemory { return "Redis is full: its list waits for memory" }
         let load = load

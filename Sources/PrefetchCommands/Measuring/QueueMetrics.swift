@@ -153,6 +153,7 @@ enum QueueMetrics {
             sum(
                 "prefetch_waiting_for_host_downloads", "Transfers that wait for their host's turn.", \.waitingForHost),
             sum("prefetch_retrying_downloads", "Transfers that wait for their next try.", \.retrying),
+            sum("prefetch_waiting_names", "Names whose addresses are being asked for.") { $0.names?.waiting },
             sum("prefetch_unreported_outcomes", "Outcomes that Redis has not taken yet.", \.unreported),
             sum("prefetch_workers_resident_memory_bytes", "Memory of all workers.", \.residentBytes),
             MetricFamily(
@@ -165,6 +166,28 @@ enum QueueMetrics {
                 "prefetch_urls_reclaimed_total", .counter,
                 "URLs of those jobs without an outcome: a second worker runs them, whether the first had begun or not.",
                 Double(queue.reclaimedURLs)),
+        ] + names(queue)
+    }
+
+    private static func names(_ queue: QueueSnapshot) -> [MetricFamily] {
+        let all = queue.workers.values.compactMap(\.report.names)
+        let sum = all.reduce(NameReport(), +)
+        var queries = MetricFamily(
+            "prefetch_name_queries", .gauge,
+            "Queries to resolvers since the start of the workers that are there, by their end; cached: look-ups without a query."
+        )
+        let ends = [
+            ("answered", sum.answered), ("nxdomain", sum.noNames), ("failed", sum.failed),
+            ("unanswered", sum.unanswered), ("cached", sum.cacheHits),
+        ]
+        for (name, count) in ends { queries.add(Double(count), ("end", name)) }
+        return [
+            queries,
+            MetricFamily(
+                "prefetch_name_window", .gauge, "Queries that workers may have in flight now.", Double(sum.window)),
+            MetricFamily(
+                "prefetch_workers_without_resolver", .gauge, "Workers whose resolver answers nothing.",
+                Double(all.count { $0.silence > 0 })),
         ]
     }
 

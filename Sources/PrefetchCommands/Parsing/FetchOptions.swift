@@ -119,6 +119,13 @@ struct NetworkOptions: ParsableArguments {
     var connectTo: [String] = []
 
     @Option(
+        name: .customLong("dns-servers"),
+        help: .value(
+            "address,…",
+            "Resolvers to ask: 192.0.2.1, 192.0.2.1:5353 or [2001:db8::1]:53. (default: those of /etc/resolv.conf)"))
+    var dnsServers: String?
+
+    @Option(
         name: .customLong("ca-file"), help: .file("Certificate authorities to trust instead of the system's (PEM)."),
         completion: .file())
     var caFile: String?
@@ -142,10 +149,19 @@ struct NetworkOptions: ParsableArguments {
                 throw ValidationError("\(option) takes an address or a network such as 10.0.0.0/8, not '\(text)'")
             }
         }
+        for server in dnsServers.map(Self.servers) ?? [] where DNSServer(server) == nil {
+            throw ValidationError(
+                "--dns-servers takes addresses such as 192.0.2.1 or [2001:db8::1]:53, with commas between, not '\(server)'"
+            )
+        }
         if ipv4 && ipv6 { throw ValidationError("--ipv4 and --ipv6 contradict each other") }
         for rule in headerRule where HeaderRule(rule) == nil && !rule.hasPrefix("@") {
             throw ValidationError("--header-rule takes 'HOST=Name: value' or @FILE")
         }
+    }
+
+    private static func servers(_ text: String) -> [String] {
+        text.split(separator: ",", omittingEmptySubsequences: false).map(String.init)
     }
 
     fileprivate func apply(to settings: inout FetchSettings) throws(PrefetchError) {
@@ -158,6 +174,7 @@ struct NetworkOptions: ParsableArguments {
         settings.proxy = try proxy.map(OptionFile.line)
         settings.resolve = resolve
         settings.connectTo = connectTo
+        settings.dnsServers = dnsServers.map(Self.servers) ?? []
         settings.caFile = caFile
         settings.ipVersion = (ipv4 ? .v4 : ipv6 ? .v6 : ImageDownloader.Configuration.IPVersion.any).rawValue
         settings.usesHTTP2 = !http1

@@ -9,6 +9,8 @@ struct FetchSettings: Codable, Sendable, Equatable {
     var maxConcurrentDownloads: ConcurrentDownloads = 32
     /// Networks, hosts and ports, as the options have them.
     var allowNet: [String] = [], denyNet: [String] = [], resolve: [String] = [], connectTo: [String] = []
+    /// Addresses of resolvers; none: the system's.
+    var dnsServers: [String] = []
     /// `Name: value` each; `HOST=Name: value` each.
     var headers: [String] = [], headerRules: [String] = []
     /// A URL, or `env`.
@@ -99,6 +101,7 @@ struct FetchSettings: Codable, Sendable, Equatable {
         downloads.limitRate = limitRate
         downloads.connectTo = connectTo
         downloads.resolve = resolve
+        downloads.dnsServers = dnsServers
         downloads.caFile = caFile
         downloads.addressPolicy = try addressPolicy(environment: environment)
         for header in headers.compactMap(RequestSettings.header) {

@@ -11,6 +11,8 @@ struct WorkerLoad: Equatable {
     var checking = 0
     /// URLs that wait for their host's turn, and for their next try.
     var waitingForHost = 0, retrying = 0
+    /// What their resolvers were asked.
+    var names = NameReport()
     /// Hosts that nobody asks now, since they gave no answer or wanted it so.
     var hostsLeftAlone = 0
     /// How many workers are paused.
@@ -35,6 +37,7 @@ struct WorkerLoad: Equatable {
             checking += report.checking
             waitingForHost += report.waitingForHost
             retrying += report.retrying
+            if let asked = report.names { names = names + asked }
             if report.isPaused { paused += 1 }
             if !report.trouble.isEmpty {
                 trouble = "\(name) \(report.held == nil ? "paused" : "held: disk"): \(report.trouble)"

@@ -56,6 +56,8 @@ struct ReportCommand: AsyncParsableCommand {
             throw PrefetchError(.notFound, "there is no batch '\(id)'", hint: "see them all: prefetch-coord status")
         }
         var page = ReportPage(look: look)
+        page.names = try await queue.workerRecords.all().filter { look.counts[$0.id] != nil }
+            .compactMap(\.report.names).reduce(NameReport(), +)
         do throws(PrefetchError) {
             try await FailureReader(queue: queue, status: look.status, listPath: list).forEach { failure in
                 page.failures.append(failure)

@@ -9,6 +9,8 @@ struct ReportPage {
 
     var look: BatchSnapshot
     var failures: [FailureDetail] = []
+    /// What the resolvers of its workers were asked.
+    var names = NameReport()
 
     private var status: BatchStatus { look.status }
     private var counts: PrefetchCounts { status.counts }
@@ -28,7 +30,7 @@ struct ReportPage {
         </head>
         <body>
         <main>
-        \(header)\(totals)\(outcomes)\(causesTable)\(hosts)\(images)\(times)\(workers)\(failuresTable)
+        \(header)\(totals)\(outcomes)\(causesTable)\(hosts)\(images)\(times)\(workers)\(namesTable)\(failuresTable)
         </main>
         <footer>
         <p>\(status.id), as it was at \(UTCTime.text(milliseconds: look.at)). prefetch \(PrefetchVersion)</p>
@@ -135,6 +137,19 @@ struct ReportPage {
             "URLs that each was the first to settle"
                 + (rest > 0 ? "; \(Wording.count(rest)) other workers had fewer" : ""),
             table(["worker", "finished", "downloaded", "hit", "skipped", "received"], rows))
+    }
+
+    private var namesTable: HTML {
+        guard names.queries > 0 else { return "" }
+        let ends = [
+            ("answered", names.answered), ("no such name", names.noNames), ("resolver failed", names.failed),
+            ("no answer", names.unanswered),
+        ]
+        return section(
+            "Names", "queries of this batch's workers to their resolvers, as of their last heartbeats",
+            table(
+                ["queries", "how they ended"],
+                ends.filter { $0.1 > 0 }.map { ["\(Wording.count($0.1))", "\($0.0)"] }))
     }
 
     private var images: HTML {

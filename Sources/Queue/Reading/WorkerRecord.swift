@@ -39,7 +39,7 @@ package struct WorkerRecord: Sendable, Equatable {
             state = texts["state"] == State.left.rawValue ? .left : .lost
             report = WorkerReport()
             (report.host, report.pid, report.version, report.since) = (said.host, said.pid, said.version, said.since)
-            report.maxConcurrentDownloads = said.maxConcurrentDownloads
+            (report.maxConcurrentDownloads, report.names) = (said.maxConcurrentDownloads, said.names)
         }
         (finished, skipped, bytes) = (said.finished, said.skipped, said.bytes)
         ended = leaseEnd == nil ? fields["ended"]?.count ?? 0 : 0

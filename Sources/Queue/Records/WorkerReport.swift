@@ -50,6 +50,8 @@ package struct WorkerReport: Sendable, Equatable {
     package var cacheImages: Int?, cacheBytes: Int?, cacheLimit: Int?
     /// Bytes of memory, and milliseconds of CPU since its start.
     package var residentBytes: Int?, cpu: Int?
+    /// What its resolver was asked; nil if not reported.
+    package var names: NameReport?
     package var isPaused = false
     /// Its own setting of concurrent transfers; nil: the one for all workers, or its startup value.
     package var wantedConcurrency: ConcurrentDownloads?
@@ -85,6 +87,7 @@ package struct WorkerReport: Sendable, Equatable {
         cache = text("cache")
         (cacheImages, cacheBytes, cacheLimit) = (known("cache_images"), known("cache_bytes"), known("cache_limit"))
         (residentBytes, cpu) = (known("rss"), known("cpu"))
+        names = fields["names"].flatMap { NameReport($0) }
         concurrencyReason = ConcurrencyReason(rawValue: text("concurrency_reason"))
         (isPaused, wantedConcurrency) = (text("paused") == "1", ConcurrentDownloads(text("wanted")))
     }
@@ -101,6 +104,7 @@ package struct WorkerReport: Sendable, Equatable {
             ("max_concurrent_downloads", maxConcurrentDownloads), ("cache_images", cacheImages),
             ("cache_bytes", cacheBytes), ("cache_limit", cacheLimit), ("rss", residentBytes), ("cpu", cpu),
         ]
+        if let names { fields.append(("names", names.text)) }
         for (name, value) in known { if let value { fields.append((name, String(value))) } }
         return fields
     }

@@ -1,4 +1,5 @@
-/// Checks the host of a request before its name is resolved. The socket callback (``CurlHandle``) checks the addresses that are dialled.
+/// Checks the host of a request, and the addresses of its name before curl gets them. The socket callback (``CurlHandle``) checks those that
+/// are dialled.
 struct AddressGate {
     private let policy: AddressPolicy
     private let closed: BlockedEndpoints
@@ -19,10 +20,46 @@ struct AddressGate {
         if let reason = closed.refusal(ofName: request.host, port: request.port) {
             throw WebImageError(.refused, reason)
         }
-        let isNamed = named.contains { $0.matches(request) }
+        let isNamed = isNamed(request)
         guard usesProxy else { return isNamed }
         try admitBehindProxy(request, isAddressOverridden: isNamed)
         return true
+    }
+
+    /// In the URL's spelling, or for an international name in curl's.
+    private func isNamed(_ request: RequestURL) -> Bool {
+        guard !named.isEmpty else { return false }
+        if named.contains(where: { $0.matches(request.host, port: request.port) }) { return true }
+        guard let name = LookupHost(request).name, name != request.host else { return false }
+        return named.contains { $0.matches(name, port: request.port) }
+    }
+
+    /// Whether the host's name has to be resolved here: not if curl gets its address from the operator or from the URL, or asks a proxy, and
+    /// not if ``admit(_:)`` refuses it.
+    func name(toResolve request: RequestURL) -> String? {
+        guard !usesProxy, !isNamed(request),
+            closed.refusal(ofName: request.host, port: request.port) == nil
+        else { return nil }
+        return LookupHost(request).name
+    }
+
+    /// Those of a name's addresses that may be connected to.
+    /// - Throws: `refused` if none may.
+    func permitted(_ addresses: [IPAddress], port: Int) throws(WebImageError) -> [IPAddress] {
+        var refusal = WebImageError(.refused, "the name has no permitted address")
+        let permitted = addresses.filter { address in
+            if let reason = policy.denial(of: address, port: port) ?? closed.refusal(of: address, port: port) {
+                // Nothing can open it, so nothing is suggested.
+                refusal = WebImageError(.refused, reason)
+                return false
+            }
+            guard let reason = policy.refusal(of: address, port: port) else { return true }
+            refusal = WebImageError(.refused, reason)
+            refusal.refusedAddress = address.isIPv6 ? "[\(address)]:\(port)" : "\(address):\(port)"
+            return false
+        }
+        guard !permitted.isEmpty else { throw refusal }
+        return permitted
     }
 
     /// Names that only the proxy can resolve are left to the proxy.

@@ -23,7 +23,7 @@ struct AddressOverride: Sendable, Equatable {
         port = Int(number)
     }
 
-    func matches(_ request: RequestURL) -> Bool {
-        (host == nil || host == request.host) && (port == nil || port == request.port)
+    func matches(_ name: String, port number: Int) -> Bool {
+        (host == nil || host == name) && (port == nil || port == number)
     }
 }

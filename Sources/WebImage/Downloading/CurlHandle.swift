@@ -26,7 +26,16 @@ final class CurlHandle {
     private let errorText: UnsafeMutablePointer<CChar>
     private let share: CurlShare
     private let sockets: CurlSockets
-    private let lists: [CurlList]
+    private let names: CurlNames
+    /// The name and port that it holds in ``names``.
+    private var place: String?
+    /// The operator's addresses; nil: none.
+    private let resolve: CurlList?
+    /// Addresses for this transfer: curl reads them at its start.
+    private var addresses: CurlList?
+    /// Whether curl's own resolver may be asked, whose answers are kept for a minute.
+    private var usesCurlsResolver = true
+    private let connectTo: CurlList?
     // The options of the previous operation; only differences are set.
     private var profile: RequestProfile?
     private var headers: CurlList?
@@ -37,7 +46,8 @@ final class CurlHandle {
 
     init(
         configuration: ImageDownloader.Configuration, profile: RequestProfile, share: CurlShare,
-        sockets: CurlSockets, closed: BlockedEndpoints, bandwidth: BandwidthLimit?, spooling: SpoolingTransfers,
+        sockets: CurlSockets, names: CurlNames, closed: BlockedEndpoints, bandwidth: BandwidthLimit?,
+        spooling: SpoolingTransfers,
         jar: UInt64?, connectTo: CurlList?, resolve: CurlList?
     ) throws(WebImageError) {
         guard let handle = curl_easy_init() else { throw WebImageError(.localFault, "curl cannot make a handle") }
@@ -47,18 +57,19 @@ final class CurlHandle {
         self.jar = jar
         self.share = share
         self.sockets = sockets
+        self.names = names
+        self.resolve = resolve
         self.bandwidth = bandwidth
         self.spooling = spooling
         usesHTTP2 = configuration.usesHTTP2
         policy = configuration.addressPolicy
         self.closed = closed
         usesProxy = configuration.proxy != nil
-        lists = [connectTo, resolve].compactMap { $0 }
+        self.connectTo = connectTo
         errorText = .allocate(capacity: Int(CURL_ERROR_SIZE))
         errorText.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
         setConstants(configuration)
         if let connectTo { ccurl_set_pointer(handle, CURLOPT_CONNECT_TO, connectTo.pointer) }
-        if let resolve { ccurl_set_pointer(handle, CURLOPT_RESOLVE, resolve.pointer) }
     }
 
     deinit {
@@ -129,13 +140,12 @@ final class CurlHandle {
     }
 
     /// Sets the options of one request.
-    /// * `isAddressOverridden`: whether the address is allowed regardless of the policy.
     func begin(
-        _ operation: DownloadOperation, headers: CurlList, credential: Credential?, isAddressOverridden: Bool,
-        now: Double
+        _ operation: DownloadOperation, headers: CurlList, credential: Credential?, route: NameBook.Route, now: Double
     ) {
         self.operation = operation
-        self.isAddressOverridden = isAddressOverridden
+        isAddressOverridden = route.isAddressOverridden
+        set(route, port: operation.request.port)
         response.begin(operation, now: now)
         connecting.begin()
         errorText[0] = 0
@@ -164,6 +174,28 @@ final class CurlHandle {
             ccurl_set_long(pointer, CURLOPT_SSL_VERIFYHOST, verifies ? 2 : 0)
         }
         if self.credential != credential { set(credential) }
+    }
+
+    /// Gives curl the addresses of a name. curl takes such a list once, at the transfer's start, so the operator's is set each time.
+    private func set(_ route: NameBook.Route, port: Int) {
+        var list = resolve
+        if let name = route.name {
+            let place = "\(name.text):\(port)"
+            self.place = place
+            list = CurlList(names.lines(for: place, name.addresses))
+        } else if !route.isAddressOverridden {
+            let lines = names.takeUnused()
+            list = lines.isEmpty ? nil : CurlList(lines)
+        }
+        // Nil too: curl must not keep the pointer of the last one.
+        if list != nil || addresses != nil { ccurl_set_pointer(pointer, CURLOPT_RESOLVE, list?.pointer) }
+        addresses = list
+        let usesCurlsResolver = route.isAddressOverridden
+        if self.usesCurlsResolver != usesCurlsResolver {
+            self.usesCurlsResolver = usesCurlsResolver
+            // -1: curl 7.88 would look at all names at the end of each transfer. 60 is its default.
+            ccurl_set_long(pointer, CURLOPT_DNS_CACHE_TIMEOUT, usesCurlsResolver ? 60 : -1)
+        }
     }
 
     private func set(_ profile: RequestProfile) {
@@ -212,6 +244,8 @@ final class CurlHandle {
     func end() {
         operation = nil
         isPaused = false
+        if let place { names.didEnd(place) }
+        place = nil
         // The result owns the body now, or a partial body does.
         response.dropBody()
     }

@@ -18,6 +18,8 @@ final class CurlMulti: Sendable {
     private let handle: Locked<SendablePointer>
     private let epoll: Epoll
     let sockets: CurlSockets
+    /// Those of the resolver, in the same poll.
+    let names: NameSockets
     /// When curl wants to be called without an event, in seconds of CLOCK_MONOTONIC; infinity: never.
     private let due = Locked(Double.infinity)
     private let ready = Locked<[Ready]>([])
@@ -28,6 +30,7 @@ final class CurlMulti: Sendable {
         guard let epoll = Epoll() else { throw WebImageError(.localFault, "no file descriptors are left") }
         self.epoll = epoll
         sockets = CurlSockets(epoll)
+        names = NameSockets(epoll)
         handle = Locked(try Self.make())
         listen()
     }
@@ -83,8 +86,8 @@ final class CurlMulti: Sendable {
     /// Interrupts the poll, from any thread; remembered until the next poll.
     func wake() { epoll.wake() }
 
-    /// Sleeps until a transfer can continue, for at most `milliseconds`.
-    /// - Returns: whether one can now.
+    /// Sleeps until a transfer can continue or a resolver has answered, for at most `milliseconds`.
+    /// - Returns: whether that is so now.
     @discardableResult
     func poll(milliseconds: Int32) -> Bool {
         let untilDue = (due.withLock { $0 } - MonotonicClock.now) * 1000
@@ -92,8 +95,13 @@ final class CurlMulti: Sendable {
         let count = epoll.wait(milliseconds: most)
         return ready.withLock { ready in
             let before = ready.count
+            var hasAnswer = false
             for index in 0..<count {
                 guard let event = epoll.event(index) else { continue }
+                if names.take(event) {
+                    hasAnswer = true
+                    continue
+                }
                 let socket = Int32(truncatingIfNeeded: event.token)
                 guard sockets.isWanted(socket) else { continue }
                 let mask =
@@ -101,7 +109,7 @@ final class CurlMulti: Sendable {
                     | (event.isBroken ? CURL_CSELECT_ERR : 0)
                 ready.append(Ready(socket: socket, mask: mask))
             }
-            return ready.count > before
+            return hasAnswer || ready.count > before
         }
     }
 

@@ -18,6 +18,7 @@ final class CurlSession {
     private var pools: [UInt64?: Pool] = [:]
     private var connectTo: CurlList?
     private var resolve: CurlList?
+    private let names = CurlNames()
     /// Cached headers of the last profile used, for requests to its site and to other sites.
     private var headers: (of: RequestProfile, atOrigin: CurlList, offOrigin: CurlList)?
 
@@ -63,14 +64,17 @@ final class CurlSession {
             if let jar { operation.parameters.cookies?.onRelease { [didReleaseJar] in didReleaseJar(jar) } }
         }
         return try CurlHandle(
-            configuration: configuration, profile: operation.profile, share: share, sockets: sockets, closed: closed,
-            bandwidth: bandwidth, spooling: spooling, jar: jar, connectTo: connectTo, resolve: resolve)
+            configuration: configuration, profile: operation.profile, share: share, sockets: sockets, names: names,
+            closed: closed, bandwidth: bandwidth, spooling: spooling, jar: jar, connectTo: connectTo, resolve: resolve)
     }
 
     /// Keeps a handle for the next operation of the same jar, if that still exists.
     func giveBack(_ handle: CurlHandle) { pools[handle.jar]?.idle.append(handle) }
 
-    func removeAll() { pools = [:] }
+    func removeAll() {
+        pools = [:]
+        names.removeAll()
+    }
 
     func forget(_ jar: UInt64) { pools[jar] = nil }
 
@@ -78,10 +82,10 @@ final class CurlSession {
 
     // MARK: Requests
 
-    func begin(_ operation: DownloadOperation, on handle: CurlHandle, isAddressOverridden: Bool, now: Double) {
+    func begin(_ operation: DownloadOperation, on handle: CurlHandle, route: NameBook.Route, now: Double) {
         handle.begin(
             operation, headers: headers(for: operation), credential: credential(for: operation),
-            isAddressOverridden: isAddressOverridden, now: now)
+            route: route, now: now)
     }
 
     /// The credential in the URL, otherwise the first configured one for the host of this hop.

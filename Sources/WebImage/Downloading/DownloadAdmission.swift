@@ -1,10 +1,10 @@
 internal import Threading
 
-/// Decides whether an operation may start: robots.txt of its site, its turn among those of its host, and bandwidth, all three coordinated
-/// with other processes. Used only on the downloader's thread.
+/// Decides whether an operation may start: robots.txt of its site, its host's name, its turn among those of its host, and bandwidth. All but
+/// names are coordinated with other processes. Used only on the downloader's thread.
 final class DownloadAdmission {
     let hosts: HostSchedule
-    let proven = ProvenSites()
+    let names: NameBook
     private var robots = RobotsBook(isShared: false)
     /// Bandwidth limit for bodies; nil: none.
     private(set) var bandwidth: BandwidthLimit?
@@ -17,12 +17,14 @@ final class DownloadAdmission {
     private let readRobots: @Sendable (_ site: RobotsSite, _ profile: RequestProfile) -> Void
 
     init(
-        _ configuration: ImageDownloader.Configuration,
+        _ configuration: ImageDownloader.Configuration, proven: ProvenSites, sockets: NameSockets,
+        closed: BlockedEndpoints,
         readRobots: @escaping @Sendable (_ site: RobotsSite, _ profile: RequestProfile) -> Void
     ) {
         self.configuration = configuration
         self.readRobots = readRobots
         hosts = HostSchedule(configuration, proven)
+        names = NameBook(configuration, sockets: sockets, closed: closed, hosts: hosts)
         bandwidth = configuration.bandwidth(shared: nil)
     }
 
@@ -30,25 +32,24 @@ final class DownloadAdmission {
     func beginSession(_ new: ImageDownloader.Configuration) {
         configuration = new
         hosts.apply(new)
+        names.beginSession(new)
         robots = RobotsBook(isShared: shares != nil)
         bandwidth = new.bandwidth(shared: sharedRate)
     }
 
     // MARK: Operations
 
-    /// Admits an operation at its next hop: it waits for its turn, after a check of the site's robots.txt if required.
+    /// Admits an operation at its next hop: it waits for its turn, after a check of the site's robots.txt if required, and until its
+    /// host's addresses are known.
     /// - Returns: the error if it is refused.
     func enter(_ operation: DownloadOperation, at place: QueuePlace) -> WebImageError? {
         guard operation.profile.configuration.asksRobots, !operation.key.options.contains(.unasked) else {
-            hosts.enqueue(operation, at: place, rate: nil)
-            return nil
+            return names.enter(operation, at: place, rate: nil)
         }
         let now = MonotonicClock.now
         switch robots.admit(operation, at: place, now: now) {
-        case .allowed(let rate):
-            hosts.enqueue(operation, at: place, rate: rate)
-            return nil
-        case .refused(let error): return Self.refused(operation, error)
+        case .allowed(let rate): return names.enter(operation, at: place, rate: rate)
+        case .refused(let error): return operation.refused(error)
         case .waits: operation.wait(for: nil, now: now)
         case .read(let site):
             operation.wait(for: nil, now: now)
@@ -57,33 +58,31 @@ final class DownloadAdmission {
         return nil
     }
 
-    private static func refused(_ operation: DownloadOperation, _ error: WebImageError) -> WebImageError {
-        var error = error
-        error.attempts = operation.redirects > 0 ? operation.attempts : operation.attempts - 1
-        return error
-    }
-
     func state(of operation: DownloadOperation, at time: Double) -> DownloadState {
-        guard robots.isWaiting(operation) else { return hosts.state(of: operation, at: time) }
+        let isForName = names.isWaiting(operation)
+        guard isForName || robots.isWaiting(operation) else { return hosts.state(of: operation, at: time) }
         var waiting = DownloadState(operation, .waitingForHost, at: time)
-        waiting.reason = "its robots.txt"
+        waiting.reason = isForName ? "its name" : "its robots.txt"
         return waiting
     }
 
-    func wake(now: Double) {
+    /// - Returns: operations whose names have no addresses.
+    func wake(now: Double) -> Refused {
         hosts.wake(now: now)
         robots.askAgain(now: now)
         bandwidth?.goOn()
+        return names.turn(now: now)
     }
 
     /// When ``wake(now:)`` is due; infinity: never by itself.
-    var nextWake: Double {
-        min(hosts.nextWake, robots.nextQueryTime, bandwidth?.nextTime ?? .infinity)
+    func nextWake(now: Double) -> Double {
+        min(
+            hosts.nextWake, robots.nextQueryTime, bandwidth?.nextTime ?? .infinity, names.nextWake(now: now))
     }
 
     // MARK: robots.txt
 
-    /// Operations refused by a site's robots.txt, each with its error.
+    /// Operations that are refused, each with its error.
     typealias Refused = [(operation: DownloadOperation, error: WebImageError)]
 
     func didReadRobots(of site: RobotsSite, _ result: Result<DownloadedImage, WebImageError>) -> Refused {
@@ -107,9 +106,9 @@ final class DownloadAdmission {
         var refused: Refused = []
         for (operation, place, refusal, rate) in released where !operation.waiters.isEmpty {
             if let refusal {
-                refused.append((operation, Self.refused(operation, refusal)))
-            } else {
-                hosts.enqueue(operation, at: place, rate: rate)
+                refused.append((operation, operation.refused(refusal)))
+            } else if let error = names.enter(operation, at: place, rate: rate) {
+                refused.append((operation, error))
             }
         }
         return refused

@@ -22,8 +22,7 @@ final class DownloadLoop {
     private let session: CurlSession
     private let transfers: RunningTransfers
     private let listeners: DownloadListeners
-    private let closed: BlockedEndpoints
-    private var addresses: AddressGate
+    private let proven: ProvenSites
     private var limit: Int
     /// Connections kept open, including those in use.
     private var connectionLimit: Int
@@ -42,15 +41,14 @@ final class DownloadLoop {
 
     init(
         _ configuration: ImageDownloader.Configuration, admission: DownloadAdmission, session: CurlSession,
-        transfers: RunningTransfers, listeners: DownloadListeners, closed: BlockedEndpoints
+        transfers: RunningTransfers, listeners: DownloadListeners, proven: ProvenSites
     ) {
         profile = RequestProfile(configuration)
         self.admission = admission
         self.session = session
         self.transfers = transfers
         self.listeners = listeners
-        self.closed = closed
-        addresses = AddressGate(configuration, closed: closed)
+        self.proven = proven
         limit = configuration.maxConcurrentDownloads
         connectionLimit = configuration.connectionLimit(limit)
         transfers.setConnectionLimit(connectionLimit)
@@ -106,7 +104,7 @@ final class DownloadLoop {
         now = MonotonicClock.now
         transfers.check(now: now) { didPassLimit($0, $1, $2) }
         retryWhatIsDue()
-        admission.wake(now: now)
+        end(admission.wake(now: now))
         transfers.goOn()
         var admitted = admit()
         admission.deliverMessages()
@@ -120,10 +118,11 @@ final class DownloadLoop {
     }
 
     private var sleepMilliseconds: Int32 {
-        var next = min(retries.min?.due ?? .infinity, admission.nextWake)
+        let now = MonotonicClock.now
+        var next = min(retries.min?.due ?? .infinity, admission.nextWake(now: now))
         if !transfers.operations.isEmpty { next = min(next, transfers.nextCheck) }
         guard next < .infinity else { return 3_600_000 }
-        return Int32(max(1, min(3_600_000, ((next - MonotonicClock.now) * 1000).rounded(.up))))
+        return Int32(max(1, min(3_600_000, ((next - now) * 1000).rounded(.up))))
     }
 
     /// Shared by all downloader threads, so never freed.
@@ -182,10 +181,13 @@ final class DownloadLoop {
 
     private func start(_ operation: DownloadOperation) -> Bool {
         do throws(WebImageError) {
-            let isNamed = try addresses.admit(operation.request)
+            guard let route = try admission.names.route(to: operation.request, now: now) else {
+                askNameAgain(of: operation)
+                return false
+            }
             let handle = try session.takeHandle(for: operation, bandwidth: admission.bandwidth)
             if !operation.hasBegun { listeners.tell(.start, of: operation, received: 0, expected: nil) }
-            session.begin(operation, on: handle, isAddressOverridden: isNamed, now: now)
+            session.begin(operation, on: handle, route: route, now: now)
             try transfers.start(operation, on: handle, now: now)
             return true
         } catch {
@@ -193,6 +195,13 @@ final class DownloadLoop {
             fail(operation, error)
             return false
         }
+    }
+
+    /// Its addresses have lapsed while it waited for its host.
+    private func askNameAgain(of operation: DownloadOperation) {
+        admission.hosts.release(operation)
+        admission.hosts.endProbe(of: operation)
+        if let error = admission.enter(operation, at: .first) { complete(operation, .failure(error)) }
     }
 
     // MARK: End of a transfer
@@ -224,7 +233,7 @@ final class DownloadLoop {
         switch end {
         case .image(let image):
             tally.count(operation, nil)
-            admission.proven.insert(operation.request.origin)
+            proven.insert(operation.request.origin)
             didAnswer(operation, nil, firstByte: handle.info.firstByte)
             stop(operation)
             complete(operation, .success(image))
@@ -266,7 +275,7 @@ final class DownloadLoop {
         let site = operation.request.origin
         guard error.code == .secureConnectionFailed, [60, 83, 91].contains(error.underlyingCode),
             untrusted.didRefuse(
-                site, error, isProven: admission.proven.contains(site), now: MonotonicClock.now)
+                site, error, isProven: proven.contains(site), now: MonotonicClock.now)
         else { return }
         for other in transfers.operations
         where other.request.origin == site && !other.progress.requestWasSent && verifiesCertificate(other) {
@@ -313,7 +322,7 @@ final class DownloadLoop {
         if operation.spent.check(limits, attempts: operation.attempts) != nil { return false }
         let progress = operation.progress
         guard error.code == .timedOut, progress.requestWasSent,
-            !admission.proven.contains(operation.request.origin)
+            !proven.contains(operation.request.origin)
         else {
             return true
         }
@@ -324,6 +333,7 @@ final class DownloadLoop {
 
     private func complete(_ operation: DownloadOperation, _ result: Result<DownloadedImage, WebImageError>) {
         admission.hosts.endProbe(of: operation)
+        admission.names.leave(operation)
         // If it is still in the backlog, it is removed from there later.
         guard let index = operations.index(forKey: operation.key), operations[index].value === operation else { return }
         operations.remove(at: index)
@@ -342,6 +352,7 @@ final class DownloadLoop {
     }
 
     func cancelAll() {
+        admission.names.removeAll()
         for operation in Array(operations.values) {
             stop(operation)
             complete(operation, .failure(.downloadCancelled))
@@ -377,7 +388,8 @@ final class DownloadLoop {
         let waiting = max(0, operations.count - transfers.operations.count - retries.count)
         return ImageDownloader.Activity(
             running: active, parked: transfers.parkedCount, retrying: retries.count,
-            waitingForHost: active < limit ? waiting : 0, operations: operations.count)
+            waitingForHost: active < limit ? waiting : 0, operations: operations.count,
+            names: admission.names.figures(now: MonotonicClock.now))
     }
 
     /// What the transfers did since the last call; nothing at the first.
@@ -439,7 +451,6 @@ final class DownloadLoop {
         closeConnections()
         guard let new else { return }
         profile = RequestProfile(new)
-        addresses = AddressGate(new, closed: closed)
         session.apply(new)
         admission.beginSession(new)
     }

@@ -150,6 +150,13 @@ final class DownloadOperation {
         pause = (due, error)
     }
 
+    /// The error of a hop that is refused before its request: the attempt that begins with it was none.
+    func refused(_ error: WebImageError) -> WebImageError {
+        var error = error
+        error.attempts = redirects > 0 ? attempts : attempts - 1
+        return error
+    }
+
     /// Sets what the next attempt can resume; nil: nothing.
     func keep(_ partial: PartialBody?) { self.partial = partial }
 

@@ -112,6 +112,10 @@ extension ImageDownloader {
         public var connectTo: [String] = []
         /// Lines of curl's `--resolve`, `HOST:PORT:ADDRESS`. Their targets are allowed by the address policy.
         public var resolve: [String] = []
+        /// Resolvers that names are asked of, `ADDRESS` or `ADDRESS:PORT` with IPv6 in brackets; default none: those of resolv.conf(5).
+        public var dnsServers: [String] = []
+        /// Names and addresses that go before the resolver's, hosts(5).
+        package var hostsFile = "/etc/hosts"
         /// File of certificate authorities that replaces the system's; default nil.
         public var caFile: String?
         /// Addresses that may be connected to; default: the public Internet.
@@ -191,6 +195,10 @@ extension ImageDownloader {
             for credential in credentials {
                 try check(credential.isValid, "a credential is empty or has a character that cannot be sent")
             }
+            for server in dnsServers {
+                try check(
+                    DNSServer(server) != nil, "dnsServers must be addresses such as 192.0.2.1 or [2001:db8::1]:53")
+            }
             for header in headers {
                 try check(header.isValid, "the header \(header.name) has a character that cannot be sent")
             }
@@ -220,6 +228,19 @@ extension ImageDownloader {
             guard limitRate != nil || rate != nil else { return nil }
             return BandwidthLimit(
                 bytesPerSecond: limitRate, shared: rate.map { BandwidthLease(bytesPerSecond: $0) })
+        }
+
+        /// Settings of the resolver.
+        var names: NameResolver.Settings {
+            let families: [AddressFamily] =
+                switch ipVersion {
+                case .any: AddressFamily.allCases
+                case .v4: [.v4]
+                case .v6: [.v6]
+                }
+            return NameResolver.Settings(
+                servers: dnsServers.compactMap { DNSServer($0)?.text }, families: families,
+                waitLimit: hosts.waitLimit, hostsFile: hostsFile)
         }
 
         func governor(isShared: Bool) -> HostGovernor? {

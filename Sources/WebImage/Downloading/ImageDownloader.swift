@@ -56,12 +56,14 @@ public actor ImageDownloader {
         session = CurlSession(
             configuration, sockets: multi.sockets, closed: blockedEndpoints, spooling: spooling,
             didReleaseJar: { jar in reference.downloader?.perform { $0.session.forget(jar) } })
+        let proven = ProvenSites()
         admission = DownloadAdmission(
-            configuration, readRobots: { site, profile in reference.downloader?.readRobots(of: site, profile) })
+            configuration, proven: proven, sockets: multi.names, closed: blockedEndpoints,
+            readRobots: { site, profile in reference.downloader?.readRobots(of: site, profile) })
         loop = DownloadLoop(
             configuration, admission: admission, session: session,
             transfers: RunningTransfers(multi, session: session, spooling: spooling),
-            listeners: listeners, closed: blockedEndpoints)
+            listeners: listeners, proven: proven)
         maxConcurrentDownloads = configuration.maxConcurrentDownloads
         reference.set(self)
     }
@@ -176,6 +178,7 @@ public actor ImageDownloader {
         package var retrying = 0
         package var waitingForHost = 0
         package var operations = 0
+        package var names = NameFigures()
     }
 
     package var activity: Activity { loop.activity }

@@ -21,7 +21,7 @@ enum ProxyTarget: Equatable {
     /// - Throws: `invalidURL` if curl rejects the host, or it ends in a number without being an address in curl's form (WHATWG URL, section
     ///   3.5): a proxy might interpret it differently from inet_aton(3).
     init(_ request: RequestURL) throws(WebImageError) {
-        var host = try Self.host(of: request.text).lowercased()
+        var host = try Self.host(of: request.text)
         if host.first == "[" {
             guard let address = IPAddress(host.dropFirst().dropLast()) else { throw Self.noAddress(host) }
             self = .address(address)
@@ -41,8 +41,9 @@ enum ProxyTarget: Equatable {
         WebImageError(.invalidURL, "the host \(host) ends in a number but is not an address")
     }
 
-    /// The host as curl sends it: IPv4 in its usual form, percent-decoded, international names in ASCII.
-    private static func host(of url: String) throws(WebImageError) -> String {
+    /// The host as curl uses it, in lower case: IPv4 in its usual form, percent-decoded, international names in ASCII. Only on the
+    /// downloader's thread.
+    static func host(of url: String) throws(WebImageError) -> String {
         guard let parser = curl_url() else { throw WebImageError(.localFault, "curl has no memory for a URL") }
         defer { curl_url_cleanup(parser) }
         var text: UnsafeMutablePointer<CChar>?
@@ -52,7 +53,7 @@ enum ProxyTarget: Equatable {
             throw WebImageError(.invalidURL, "curl: \(String(cString: curl_url_strerror(status)))")
         }
         defer { curl_free(text) }
-        return String(cString: text)
+        return String(cString: text).lowercased()
     }
 
     private static func endsInNumber(_ host: String) -> Bool {

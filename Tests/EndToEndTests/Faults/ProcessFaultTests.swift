@@ -115,21 +115,6 @@ struct ProcessFaultTests {
         #expect(bench.origin.requestCount() == 4)
     }
 
-    @Test("A resolver that does not answer ends a URL as dns, whichever of its failures is the last")
-    func silentResolver() async throws {
-        let bench = try await FaultBench()
-        let library = try await preloaded("SilentResolver/silent_resolver.c", in: bench)
-        let urls = (0..<30).map { "http://host.silent/\($0).png\n" }
-        bench.folder.write(Array(urls.joined().utf8), to: "names.txt")
-        let worker = try await bench.workers(
-            1, ["--host-timeout", "1s"], environment: ["LD_PRELOAD": library])
-        let limits = ["--connect-timeout", "200ms", "--tries", "2", "--retry-delay", "10ms"]
-        try await bench.ran(["submit", bench.folder.path("names.txt"), "--name", "names", "--wait"] + limits, exit: 3)
-        let status = try #require(try await bench.queue.batches.status(of: "names"))
-        #expect(status.counts[.dns] == 30, "\(status.counts)")
-        for worker in worker { worker.signal(SIGKILL) }
-    }
-
     /// A library of Tests for LD_PRELOAD, compiled as the package's own C is.
     private func preloaded(_ source: String, in bench: FaultBench) async throws -> String {
         let source = URL(filePath: #filePath).appending(path: "../../../\(source)").standardized

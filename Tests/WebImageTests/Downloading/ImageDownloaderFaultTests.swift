@@ -191,8 +191,9 @@ struct ImageDownloaderFaultTests {
         #expect(code == .cannotConnectToHost)
         let error = await downloader.failure("http://no.such.host.invalid/")
         #expect(error?.code == .cannotFindHost)
-        #expect(error?.isTransient == true)
-        #expect(error?.attempts == 2)
+        // Known without a query, and for good.
+        #expect(error?.isTransient == false)
+        #expect(error?.attempts == 0)
     }
 
     @Test("The environment's proxies are not asked; a proxy that is named is")

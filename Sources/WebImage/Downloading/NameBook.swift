@@ -1,0 +1,114 @@
+internal import Threading
+
+/// The names of a downloader's hosts: an operation whose name is not known yet waits here, without a slot of anything. Used only on the
+/// downloader's thread.
+final class NameBook {
+    /// How curl reaches the host of a request.
+    struct Route {
+        /// The address is the operator's, and allowed regardless of the policy.
+        var isAddressOverridden = false
+        /// The name as curl has it, and its permitted addresses; nil: curl needs none.
+        var name: (text: String, addresses: [IPAddress])?
+    }
+
+    private let sockets: NameSockets
+    private let closed: BlockedEndpoints
+    private let hosts: HostSchedule
+    private var gate: AddressGate
+    private var resolver: NameResolver
+    private var waiting: [String: [(operation: DownloadOperation, place: QueuePlace, rate: Double?)]] = [:]
+    private(set) var waitingCount = 0
+
+    /// * `hosts`: where operations go whose names are known.
+    init(
+        _ configuration: ImageDownloader.Configuration, sockets: NameSockets, closed: BlockedEndpoints,
+        hosts: HostSchedule
+    ) {
+        self.sockets = sockets
+        self.closed = closed
+        self.hosts = hosts
+        gate = AddressGate(configuration, closed: closed)
+        resolver = NameResolver(configuration.names, sockets: sockets)
+    }
+
+    /// Starts over with other settings; nothing may be waiting.
+    func beginSession(_ new: ImageDownloader.Configuration) {
+        gate = AddressGate(new, closed: closed)
+        resolver = NameResolver(new.names, sockets: sockets)
+    }
+
+    /// Lets an operation's hop to its host as soon as the host's addresses are known.
+    /// * `rate`: requests per second that its site asks for.
+    /// - Returns: the error if they are refused.
+    func enter(_ operation: DownloadOperation, at place: QueuePlace, rate: Double?) -> WebImageError? {
+        let now = MonotonicClock.now
+        guard let name = gate.name(toResolve: operation.request) else {
+            hosts.enqueue(operation, at: place, rate: rate)
+            return nil
+        }
+        switch resolver.lookUp(name, now: now) {
+        case .known(let addresses): hosts.enqueue(operation, at: place, rate: rate, address: addresses.first)
+        case .refused(let error): return operation.refused(error)
+        case .waits:
+            operation.wait(for: nil, now: now)
+            waiting[name, default: []].append((operation, place, rate))
+            waitingCount += 1
+        }
+        return nil
+    }
+
+    /// - Returns: nil if the addresses have lapsed: the operation has to enter again.
+    /// - Throws: `refused` if none of them is permitted; otherwise as ``AddressGate/admit(_:)``.
+    func route(to request: RequestURL, now: Double) throws(WebImageError) -> Route? {
+        let isNamed = try gate.admit(request)
+        guard let name = gate.name(toResolve: request) else { return Route(isAddressOverridden: isNamed) }
+        guard let addresses = resolver.addresses(of: name, now: now) else { return nil }
+        return Route(name: (name, try gate.permitted(addresses, port: request.port)))
+    }
+
+    func isWaiting(_ operation: DownloadOperation) -> Bool {
+        guard waitingCount > 0, let name = LookupHost(operation.request).name else { return false }
+        return waiting[name]?.contains { $0.operation === operation } ?? false
+    }
+
+    /// The operation has ended otherwise.
+    func leave(_ operation: DownloadOperation) {
+        guard waitingCount > 0, let name = LookupHost(operation.request).name,
+            let index = waiting[name]?.firstIndex(where: { $0.operation === operation })
+        else { return }
+        waiting[name]?.remove(at: index)
+        waitingCount -= 1
+        guard waiting[name]?.isEmpty == true else { return }
+        waiting[name] = nil
+        resolver.forget(name)
+    }
+
+    func removeAll() {
+        waiting = [:]
+        waitingCount = 0
+        resolver.forgetAll()
+    }
+
+    /// Receives answers and sends queries.
+    /// - Returns: operations whose names have no addresses.
+    func turn(now: Double) -> DownloadAdmission.Refused {
+        var refused: DownloadAdmission.Refused = []
+        for (name, result) in resolver.turn(now: now) {
+            let released = waiting.removeValue(forKey: name) ?? []
+            waitingCount -= released.count
+            for (operation, place, rate) in released where !operation.waiters.isEmpty {
+                switch result {
+                case .success(let addresses):
+                    hosts.enqueue(operation, at: place, rate: rate, address: addresses.first)
+                case .failure(let error): refused.append((operation, operation.refused(error)))
+                }
+            }
+        }
+        return refused
+    }
+
+    /// When ``turn(now:)`` is due; infinity: never by itself.
+    func nextWake(now: Double) -> Double { resolver.nextWake(now: now) }
+
+    func figures(now: Double) -> NameFigures { resolver.figures(now: now) }
+}

@@ -1,0 +1,345 @@
+internal import DequeModule
+internal import Glibc
+internal import HeapModule
+
+/// Resolves names: one query for each name and family, however many ask, as many at once as the resolver takes (``QueryWindow``).
+///
+/// A name ends by its addresses, or by the resolver's own refusal: NXDOMAIN or no address at once; SERVFAIL, or no answer while other names
+/// are answered, after repetitions for ``Settings/waitLimit``. A resolver that answers nothing ends no name: all wait until it does.
+///
+/// Used only on the downloader's thread: ``turn(now:)`` is called whenever a socket is ready or ``nextWake(now:)`` has come.
+final class NameResolver {
+    struct Settings: Equatable {
+        /// Resolvers (``DNSServer``); empty: those of the system.
+        var servers: [String] = []
+        /// The families to ask for, if the machine has them.
+        var families = AddressFamily.allCases
+        /// Seconds that a name is asked for while the resolver fails for it.
+        var waitLimit = 30.0
+        var hostsFile = "/etc/hosts"
+    }
+
+    enum Lookup {
+        case known([IPAddress])
+        case refused(WebImageError)
+        /// ``turn(now:)`` returns it.
+        case waits
+    }
+
+    typealias Ended = (name: String, result: Result<[IPAddress], WebImageError>)
+
+    private final class Question {
+        let name: String
+        var parts: [Part]
+        /// Nobody waits for it any more.
+        var isForgotten = false
+
+        init(_ name: String, _ families: [AddressFamily]) {
+            self.name = name
+            parts = families.map { Part(family: $0) }
+        }
+    }
+
+    private struct Part {
+        let family: AddressFamily
+        var queries = 0
+        /// The resolver that was asked last.
+        var server: Int?
+        /// Failures that say something of the name, and the start of the first.
+        var failures = 0, failingSince: Double?
+        var end: NameReply?
+
+        var addresses: [IPAddress] {
+            if case .addresses(let addresses, _) = end { addresses } else { [] }
+        }
+    }
+
+    private struct Flight {
+        /// Nil for the witness.
+        let question: Question?
+        let part: Int
+        let ticket: QueryWindow.Ticket
+
+        var began: Double { ticket.began }
+    }
+
+    private struct Due<Value>: Comparable {
+        let time: Double
+        let number: Int
+        let value: Value
+
+        static func < (one: Self, other: Self) -> Bool { (one.time, one.number) < (other.time, other.number) }
+        static func == (one: Self, other: Self) -> Bool { one.number == other.number }
+    }
+
+    /// Seconds until a query ends without an answer.
+    static let timeout = 2.0
+    /// Seconds between two queries for a name that failed, doubled up to the second.
+    private static let firstPause = 1.0, longestPause = 8.0
+    /// Queries without an answer after which a name may end, if others are answered.
+    private static let fewestUnanswered = 4
+    /// Seconds that a query counts as in flight at least, if it could not be sent: otherwise all names would be tried in one turn.
+    private static let shortestFailure = 1.0
+
+    private let settings: Settings
+    private let servers: NameServers
+    private var window = QueryWindow(timeout: NameResolver.timeout)
+    private var witness = NameWitness()
+    private var families: LocalFamilies
+    private var cache = NameCache()
+    private var hosts: HostsFile
+    private var questions: [String: Question] = [:]
+    private var ready: Deque<(question: Question, part: Int)> = []
+    private var repetitions = Heap<Due<(question: Question, part: Int)>>()
+    private var flights: [Int: Flight] = [:]
+    private var late = Heap<Due<NameReply>>()
+    private var nextNumber = 0
+    private var ended: [Ended] = []
+    private var counts = NameFigures()
+
+    init(_ settings: Settings, sockets: NameSockets) {
+        self.settings = settings
+        servers = NameServers(settings.servers, timeout: Self.timeout, sockets: sockets)
+        families = LocalFamilies(settings.families)
+        hosts = HostsFile(path: settings.hostsFile)
+    }
+
+    // MARK: Asking
+
+    /// Returns what is known of a name, or asks for it.
+    /// * `name`: in lower case, ASCII.
+    func lookUp(_ name: String, now: Double) -> Lookup {
+        if questions[name] != nil { return .waits }
+        if let known = known(name, now: now) {
+            counts.cacheHits += 1
+            return known
+        }
+        let question = Question(name, families.families(now: now))
+        questions[name] = question
+        for part in question.parts.indices { ready.append((question, part)) }
+        return .waits
+    }
+
+    /// The addresses of a name, if they are known without a query.
+    func addresses(of name: String, now: Double) -> [IPAddress]? {
+        guard case .known(let addresses) = known(name, now: now) else { return nil }
+        return addresses
+    }
+
+    private func known(_ name: String, now: Double) -> Lookup? {
+        switch cache.entry(of: name, now: now) {
+        case .addresses(let addresses): return .known(addresses)
+        case .refused(let error): return .refused(error)
+        case nil: break
+        }
+        let bare = name.hasSuffix(".") ? String(name.dropLast()) : name
+        switch SpecialNames.reply(for: bare) {
+        case .addresses(let all, _): return usable(all)
+        case nil: break
+        default: return .refused(Self.noName)
+        }
+        return hosts.addresses(of: bare, now: now).flatMap { usable($0) }
+    }
+
+    private func usable(_ all: [IPAddress]) -> Lookup? {
+        let usable = all.filter { settings.families.contains($0.isIPv6 ? .v6 : .v4) }
+        return usable.isEmpty ? nil : .known(Array(usable.prefix(NameChannel.mostAddresses)))
+    }
+
+    /// Nobody waits for the name any more.
+    func forget(_ name: String) { questions.removeValue(forKey: name)?.isForgotten = true }
+
+    func forgetAll() {
+        for question in questions.values { question.isForgotten = true }
+        questions = [:]
+        ready = []
+        repetitions = Heap()
+    }
+
+    // MARK: Turns
+
+    /// Receives answers and sends queries; returns the names that have ended.
+    func turn(now: Double) -> [Ended] {
+        for (number, reply) in servers.takeEnded(now: now) { receive(number, reply, now: now) }
+        while let next = late.min, next.time <= now {
+            late.removeMin()
+            finish(next.number, next.value, now: now)
+        }
+        if window.silentSince != nil, servers.renew(now: now) { askAgain() }
+        while let next = repetitions.min, next.time <= now {
+            repetitions.removeMin()
+            ready.prepend(next.value)
+        }
+        ask(now: now)
+        defer { ended = [] }
+        return ended
+    }
+
+    private func ask(now: Double) {
+        if let (name, family) = witness.take(window, now: now) {
+            _ = send(name, family, after: nil, of: nil, part: 0, isFirst: false, now: now)
+        }
+        while window.mayAsk(now: now), let (question, part) = ready.popFirst() {
+            guard !question.isForgotten, question.parts[part].end == nil else { continue }
+            let asked = question.parts[part]
+            question.parts[part].queries += 1
+            question.parts[part].server = send(
+                question.name, asked.family, after: asked.server, of: question, part: part,
+                isFirst: asked.queries == 0, now: now)
+        }
+    }
+
+    /// Returns the resolver that is asked.
+    /// * `last`: the one that was asked before.
+    private func send(
+        _ name: String, _ family: AddressFamily, after last: Int?, of question: Question?, part: Int, isFirst: Bool,
+        now: Double
+    ) -> Int {
+        nextNumber += 1
+        flights[nextNumber] = Flight(
+            question: question, part: part, ticket: window.began(isFirst: isFirst, now: now))
+        counts.queries += 1
+        return servers.ask(name, family, number: nextNumber, after: last, now: now)
+    }
+
+    /// All queries were withdrawn.
+    private func askAgain() {
+        for (_, flight) in flights.sorted(by: { $0.key > $1.key }) {
+            window.withdrew(flight.ticket)
+            if let question = flight.question { ready.prepend((question, flight.part)) }
+        }
+        flights = [:]
+        late = Heap()
+    }
+
+    private func receive(_ number: Int, _ reply: NameReply, now: Double) {
+        if case .unanswered = reply, let flight = flights[number], now < flight.began + Self.shortestFailure {
+            late.insert(Due(time: flight.began + Self.shortestFailure, number: number, value: reply))
+        } else {
+            finish(number, reply, now: now)
+        }
+    }
+
+    /// When ``turn(now:)`` is due; infinity: never by itself.
+    func nextWake(now: Double) -> Double {
+        var next = min(now + servers.nextTimeout, repetitions.min?.time ?? .infinity, late.min?.time ?? .infinity)
+        next = min(next, witness.nextWake(window))
+        if !ready.isEmpty { next = min(next, window.mayAsk(now: now) ? now : window.nextTime) }
+        return next
+    }
+
+    // MARK: Ends
+
+    private func finish(_ number: Int, _ reply: NameReply, now: Double) {
+        guard let flight = flights.removeValue(forKey: number) else { return }
+        window.ended(flight.ticket, count(reply), now: now)
+        guard let question = flight.question else { return }
+        if case .addresses = reply { witness.wasAnswered(question.name, question.parts[flight.part].family) }
+        guard !question.isForgotten, question.parts[flight.part].end == nil else { return }
+        switch reply {
+        case .failed, .unanswered:
+            fail(question, flight, reply, isOfName: window.blamesName(flight.ticket), now: now)
+        default: question.parts[flight.part].end = reply
+        }
+        conclude(question, now: now)
+    }
+
+    private func count(_ reply: NameReply) -> QueryWindow.End {
+        switch reply {
+        case .addresses, .noAddress, .withdrawn: counts.answered += 1
+        case .noName: counts.noNames += 1
+        case .failed:
+            counts.failed += 1
+            return .failed
+        case .unanswered:
+            counts.unanswered += 1
+            return .timedOut
+        }
+        return .answered
+    }
+
+    /// Repeats the query later, or ends the part.
+    private func fail(_ question: Question, _ flight: Flight, _ reply: NameReply, isOfName: Bool, now: Double) {
+        var part = question.parts[flight.part]
+        defer { question.parts[flight.part] = part }
+        var pause = Self.firstPause
+        if case .failed = reply, part.queries < servers.count {
+            // Another resolver may know it.
+            pause = 0
+        } else if isOfName {
+            let since = part.failingSince ?? flight.began
+            part.failingSince = since
+            part.failures += 1
+            var isOver = now - since >= settings.waitLimit
+            if case .unanswered = reply { isOver = isOver && part.failures >= Self.fewestUnanswered }
+            if isOver {
+                part.end = reply
+                return
+            }
+            pause = min(Self.longestPause, Self.firstPause * pow(2, Double(part.failures - 1)))
+        }
+        // The addresses of the other family are enough.
+        if part.queries > 1, question.parts.contains(where: { !$0.addresses.isEmpty }) {
+            part.end = reply
+            return
+        }
+        nextNumber += 1
+        repetitions.insert(Due(time: now + pause, number: nextNumber, value: (question, flight.part)))
+    }
+
+    private func conclude(_ question: Question, now: Double) {
+        if question.parts.contains(where: { !$0.addresses.isEmpty }) {
+            for index in question.parts.indices
+            where question.parts[index].end == nil && question.parts[index].queries > 1 {
+                question.parts[index].end = .unanswered("")
+            }
+        }
+        guard question.parts.allSatisfy({ $0.end != nil }) else { return }
+        questions[question.name] = nil
+        question.isForgotten = true
+        let addresses = question.parts.sorted { $0.family == .v6 && $1.family == .v4 }.flatMap(\.addresses)
+        guard addresses.isEmpty else {
+            cache.keep(addresses, of: question.name, lifetime: Self.lifetime(of: question), now: now)
+            return ended.append((question.name, .success(addresses)))
+        }
+        let error = Self.refusal(of: question)
+        cache.keep(error, of: question.name, now: now)
+        ended.append((question.name, .failure(error)))
+    }
+
+    /// A family that could not be learned is asked for again soon.
+    private static func lifetime(of question: Question) -> Double {
+        question.parts.map { part in
+            switch part.end {
+            case .addresses(_, let lifetime): lifetime
+            case .noName, .noAddress: .infinity
+            default: 0
+            }
+        }.min() ?? 0
+    }
+
+    private static let noName = WebImageError(.cannotFindHost, "no such name")
+
+    private static func refusal(of question: Question) -> WebImageError {
+        for part in question.parts {
+            switch part.end {
+            case .failed(let text): return WebImageError(.cannotFindHost, "the resolver fails for this name: \(text)")
+            case .unanswered:
+                return WebImageError(.cannotFindHost, "the resolver answers for other names, but not for this one")
+            default: continue
+            }
+        }
+        let isUnknown = question.parts.contains { $0.end == .noName }
+        return isUnknown ? noName : WebImageError(.cannotFindHost, "the name has no address")
+    }
+
+    // MARK: Figures
+
+    func figures(now: Double) -> NameFigures {
+        var figures = counts
+        figures.window = window.size
+        figures.waiting = questions.count
+        figures.silence = window.silentSince.map { max(0, now - $0) }
+        return figures
+    }
+}

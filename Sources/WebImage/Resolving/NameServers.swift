@@ -1,0 +1,107 @@
+internal import Glibc
+
+/// The resolvers to ask, a channel for each: those that were given, or those of resolv.conf(5). A query goes to the first that answers, its
+/// repetition to another one. Used only on the downloader's thread.
+final class NameServers {
+    private struct Server {
+        let channel: NameChannel
+        var answeredAt = -Double.infinity
+    }
+
+    private static let file = "/etc/resolv.conf"
+    /// Seconds between two looks at it.
+    private static let interval = 10.0
+    private static let most = 8
+    private let given: [String]
+    private let timeout: Double
+    private let sockets: NameSockets
+    private var servers: [Server] = []
+    private var preferred = 0
+    private var asked: [Int: (server: Int, began: Double)] = [:]
+    private var version = FileVersion.none
+    private var nextLook = -Double.infinity
+    /// Ends that came without a channel.
+    private var unsent: [Int] = []
+
+    /// * `given`: addresses with ports; empty: those of resolv.conf.
+    init(_ given: [String], timeout: Double, sockets: NameSockets) {
+        self.given = Array(given.prefix(Self.most))
+        self.timeout = timeout
+        self.sockets = sockets
+    }
+
+    var count: Int { servers.count }
+
+    /// Asks a resolver; returns which one.
+    /// * `last`: the one that was asked the same before: then another one, if there is one.
+    func ask(_ name: String, _ family: AddressFamily, number: Int, after last: Int?, now: Double) -> Int {
+        if servers.isEmpty { open() }
+        guard !servers.isEmpty else {
+            unsent.append(number)
+            return 0
+        }
+        let server = last == preferred ? (preferred + 1) % servers.count : preferred
+        asked[number] = (server, now)
+        servers[server].channel.ask(name, family, number: number)
+        return server
+    }
+
+    private func open() {
+        version = FileVersion(of: Self.file)
+        preferred = 0
+        let system = given.isEmpty ? NameChannel(server: nil, timeout: timeout, sockets: sockets) : nil
+        let names = given.isEmpty ? Array((system?.servers ?? []).prefix(Self.most)) : given
+        if let system, names.count < 2 {
+            servers = [Server(channel: system)]
+        } else {
+            servers = names.compactMap { name in
+                NameChannel(server: name, timeout: timeout, sockets: sockets).map { Server(channel: $0) }
+            }
+        }
+    }
+
+    /// Receives what has arrived, and returns the queries that have ended.
+    func takeEnded(now: Double) -> [(number: Int, reply: NameReply)] {
+        for ready in sockets.takeReady() {
+            for server in servers { server.channel.process(ready) }
+        }
+        var all: [(number: Int, reply: NameReply)] = unsent.map { ($0, .unanswered("out of memory")) }
+        unsent = []
+        for index in servers.indices {
+            servers[index].channel.endLate()
+            for end in servers[index].channel.takeEnded() {
+                note(end.number, end.reply, now: now)
+                all.append(end)
+            }
+        }
+        return all
+    }
+
+    /// Turns to the next resolver if one has answered nothing since the query was sent.
+    private func note(_ number: Int, _ reply: NameReply, now: Double) {
+        guard let query = asked.removeValue(forKey: number) else { return }
+        guard case .unanswered = reply else {
+            servers[query.server].answeredAt = now
+            return
+        }
+        if query.server == preferred, servers[preferred].answeredAt < query.began {
+            preferred = (preferred + 1) % servers.count
+        }
+    }
+
+    /// Reads resolv.conf again if it has changed; looks at it every ten seconds at most. Then every query has been withdrawn.
+    func renew(now: Double) -> Bool {
+        guard given.isEmpty, now >= nextLook else { return false }
+        nextLook = now + Self.interval
+        guard !servers.isEmpty, FileVersion(of: Self.file) != version else { return false }
+        servers = []
+        asked = [:]
+        return true
+    }
+
+    /// Seconds until ``takeEnded(now:)`` is due without an event; infinity: never.
+    var nextTimeout: Double {
+        if !unsent.isEmpty { return 0 }
+        return servers.lazy.map(\.channel.timeout).min() ?? .infinity
+    }
+}

@@ -1,0 +1,195 @@
+/// How many queries a resolver is sent at once: additive increase, multiplicative decrease. A value without clock or socket; times are
+/// seconds of any clock that does not step.
+///
+/// A resolver that takes no more drops queries, which shows two seconds later, as their timeout. So the queries that were sent together
+/// are judged together, as a cohort about as large as the window, and one of a level that was left already counts no more. Only the first
+/// query for each name counts: a name that is bad by itself fails again. After a decrease the window keeps its size until the timeouts of
+/// that level can have come, then returns to a part of the level that failed, as CUBIC (RFC 9438) does, and ten seconds later goes beyond.
+struct QueryWindow {
+    /// How a query ended.
+    enum End {
+        /// By an answer: addresses, or that there are none.
+        case answered
+        /// By SERVFAIL, REFUSED or an answer that cannot be read.
+        case failed
+        case timedOut
+    }
+
+    /// A query in flight, from ``began(isFirst:now:)``.
+    struct Ticket: Equatable {
+        fileprivate let number: Int
+        let began: Double
+        /// Nil if it is not judged.
+        fileprivate let cohort: Int?
+    }
+
+    private struct Cohort {
+        var size = 0.0, failures = 0
+    }
+
+    static let most = 256
+    /// Seconds without any answer after which a resolver is silent, if at least ``fewestTimeouts`` queries have timed out.
+    static let silence = 5.0
+    private static let fewestTimeouts = 3
+    private static let initial = 4.0
+    private static let decrease = 0.7
+    /// The share of failures that is too much. Of the names in lists of the open web some three in a hundred fail by themselves.
+    private static let tooMany = 0.1
+    private static let fewestFailures = 3
+    private static let smallestCohort = 24.0
+    /// The part of the level that failed to which the window returns, and seconds after which it goes beyond.
+    private static let plateau = 0.75, plateauTime = 10.0
+    private static let probeInterval = 1.0
+
+    /// Seconds until a query times out.
+    private let timeout: Double
+    private var limit = Self.initial
+    private var startsSlowly = true
+    /// The level of the last decrease.
+    private var failedLevel = Double.infinity
+    /// Time of the last decrease, or of the end of the last silence.
+    private var levelSince = -Double.infinity
+    /// The cohorts of this level; the last one grows.
+    private var cohorts: [Int: Cohort] = [:]
+    private var lastCohort = 0
+    /// Queries in flight, in their order.
+    private var flying: [Ticket] = []
+    private var nextNumber = 0
+    private var latency: Double?
+    private var hasTimedOut = false
+    /// Since when an answer is due: the last one, or the first query after a time without any.
+    private var dueSince = 0.0
+    private var timeoutsSinceAnswer = 0
+    private var endedAt = -Double.infinity
+    private var nextProbe = 0.0
+    /// When the last answer came, whatever it said.
+    private(set) var answeredAt = -Double.infinity
+    /// Since when the resolver has answered nothing; nil while it answers.
+    private(set) var silentSince: Double?
+
+    init(timeout: Double = 2) { self.timeout = timeout }
+
+    /// Queries that may be in flight.
+    var size: Int { silentSince == nil ? Int(limit) : 1 }
+    var inFlight: Int { flying.count }
+    /// Since when an answer is due; nil if none is.
+    var waitsSince: Double? { flying.isEmpty && silentSince == nil ? nil : dueSince }
+
+    /// Whether a query may be sent now. A silent resolver gets one a second.
+    func mayAsk(now: Double) -> Bool {
+        silentSince == nil ? flying.count < Int(limit) : now >= nextProbe
+    }
+
+    /// When ``mayAsk(now:)`` becomes true without the end of a query; infinity: not by itself.
+    var nextTime: Double { silentSince == nil ? .infinity : nextProbe }
+
+    /// A query is sent.
+    /// * `isFirst`: the first one for its name and family.
+    mutating func began(isFirst: Bool, now: Double) -> Ticket {
+        if flying.isEmpty, timeoutsSinceAnswer == 0 || now - endedAt >= Self.silence {
+            (dueSince, timeoutsSinceAnswer) = (now, 0)
+        }
+        if isFirst {
+            if cohorts[lastCohort].map({ $0.size >= max(limit, Self.smallestCohort) }) ?? false { lastCohort += 1 }
+            cohorts[lastCohort, default: Cohort()].size += 1
+            // Those before the timeout have ended.
+            if cohorts.count > Self.most { cohorts[lastCohort - Self.most] = nil }
+        }
+        nextNumber += 1
+        let ticket = Ticket(number: nextNumber, began: now, cohort: isFirst ? lastCohort : nil)
+        flying.append(ticket)
+        if silentSince != nil { nextProbe = now + Self.probeInterval }
+        return ticket
+    }
+
+    /// Whether a query that failed says something of its name: not if nothing was answered since, and not if its level was left since,
+    /// because the resolver may have dropped it with others.
+    func blamesName(_ ticket: Ticket) -> Bool { answeredAt > ticket.began && ticket.began >= levelSince }
+
+    /// A query was withdrawn, which says nothing.
+    mutating func withdrew(_ ticket: Ticket) { remove(ticket) }
+
+    mutating func ended(_ ticket: Ticket, _ end: End, now: Double) {
+        let isLimiting = silentSince == nil && flying.count >= Int(limit) - 1
+        remove(ticket)
+        endedAt = now
+        if end == .timedOut {
+            timeoutsSinceAnswer += 1
+            if ticket.began >= levelSince { hasTimedOut = true }
+            if silentSince == nil, timeoutsSinceAnswer >= Self.fewestTimeouts, now - dueSince >= Self.silence {
+                silentSince = dueSince
+                nextProbe = now + Self.probeInterval
+                return
+            }
+        } else {
+            didAnswer(after: now - ticket.began, now: now)
+        }
+        if end == .answered {
+            if isLimiting { grow(now: now) }
+        } else {
+            didFail(ticket, now: now)
+        }
+    }
+
+    private mutating func didAnswer(after seconds: Double, now: Double) {
+        answeredAt = now
+        (dueSince, timeoutsSinceAnswer) = (now, 0)
+        latency = latency.map { $0 + (seconds - $0) / 8 } ?? seconds
+        guard silentSince != nil else { return }
+        silentSince = nil
+        (limit, startsSlowly, failedLevel, hasTimedOut) = (Self.initial, true, .infinity, false)
+        beginLevel(now: now)
+    }
+
+    private mutating func didFail(_ ticket: Ticket, now: Double) {
+        guard let number = ticket.cohort, var cohort = cohorts[number] else { return }
+        cohort.failures += 1
+        cohorts[number] = cohort
+        let most = Self.tooMany * max(cohort.size, Self.smallestCohort)
+        // A cohort of a much smaller window was sent at the start, where one more or less counts for much.
+        guard cohort.size >= limit / 2, cohort.failures >= Self.fewestFailures, Double(cohort.failures) > most else {
+            return
+        }
+        shrink(now: now)
+    }
+
+    /// Far beyond what the resolver takes most queries in flight are lost: then those that are not are the measure.
+    private mutating func shrink(now: Double) {
+        let alive = Double(flying.count - lostCount(now: now))
+        limit = max(1, min(limit * Self.decrease, 1.5 * alive + 1))
+        (failedLevel, startsSlowly) = (limit / Self.decrease, false)
+        beginLevel(now: now)
+    }
+
+    /// What was sent before says nothing of the window from now on.
+    private mutating func beginLevel(now: Double) {
+        levelSince = now
+        cohorts = [:]
+        lastCohort += 1
+    }
+
+    private mutating func grow(now: Double) {
+        if startsSlowly {
+            // Before the first timeout can have come, old queries in flight show that the resolver drops some.
+            if hasTimedOut || lostCount(now: now) <= max(1, flying.count / 8) { limit += 1 }
+        } else {
+            let since = now - levelSince
+            guard since >= timeout + 0.5 else { return }
+            let beyond = max(0, since - Self.plateauTime)
+            let goal = Self.plateau * failedLevel + beyond * beyond / 8
+            if limit < goal { limit = min(limit + 1, goal) }
+        }
+        limit = min(limit, Double(Self.most))
+    }
+
+    /// Queries in flight that are so much older than answers are that they are probably lost.
+    private func lostCount(now: Double) -> Int {
+        guard let latency else { return 0 }
+        let oldest = now - (3 * latency + 0.05)
+        return flying.prefix { $0.began < oldest }.count
+    }
+
+    private mutating func remove(_ ticket: Ticket) {
+        if let index = flying.firstIndex(where: { $0.number == ticket.number }) { flying.remove(at: index) }
+    }
+}

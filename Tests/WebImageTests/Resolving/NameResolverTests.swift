@@ -1,0 +1,219 @@
+import Origin
+import TestSupport
+import Testing
+
+@testable import WebImage
+
+@Suite("Names of hosts, asked of a resolver of the test's own", .timeLimit(.minutes(1)))
+struct NameResolverTests {
+    /// An origin that answers every path, and a downloader that asks `names`.
+    private func downloader(
+        _ names: NameServer, _ change: (inout ImageDownloader.Configuration) -> Void = { _ in }
+    ) throws -> ImageDownloader {
+        try makeDownloader {
+            $0.dnsServers = [names.place]
+            $0.ipVersion = .v4
+            $0.hostsFile = "/dev/null"
+            change(&$0)
+        }
+    }
+
+    private func origin() throws -> OriginServer {
+        let origin = try OriginServer()
+        origin.setFallback { _ in OriginResponse(body: [1]) }
+        return origin
+    }
+
+    @Test("One query for a name however many ask, and none while its answer is kept")
+    func coalescing() async throws {
+        let origin = try origin()
+        let names = try NameServer { .addresses(["127.0.0.1"], to: $0, ttl: 0) }
+        let downloader = try downloader(names)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for number in 0..<50 {
+                group.addTask { _ = try await downloader.download("http://one.test:\(origin.port)/\(number)") }
+            }
+            try await group.waitForAll()
+        }
+        // Its TTL is 0; another port is the same name.
+        _ = try await downloader.download("http://ONE.test:\(origin.port)/again")
+        #expect(names.counts.queries == 1 && names.queryCount("one.test") == 1)
+        let figures = await downloader.activity.names
+        #expect(figures.queries == 1 && figures.answered == 1 && figures.waiting == 0 && figures.silence == nil)
+        #expect(figures.cacheHits >= 1)
+        #expect(origin.requestCount() == 51)
+    }
+
+    @Test("IPv6 alone is asked for on request")
+    func families() async throws {
+        let origin = try origin()
+        let names = try NameServer { .addresses(["127.0.0.1", "::1"], to: $0) }
+        let downloader = try downloader(names) { $0.ipVersion = .v6 }
+        let error = await downloader.failure("http://six.test:\(origin.port)/")
+        // Nothing listens there, or the machine has no IPv6: the address was tried all the same.
+        #expect(error?.code != .cannotFindHost)
+        #expect(names.queryCount("six.test", type: NameQuestion.v6) == 1)
+        #expect(names.queryCount("six.test", type: NameQuestion.v4) == 0)
+    }
+
+    @Test("A name that does not exist ends at once, without a retry, and is not asked for again")
+    func noName() async throws {
+        let names = try NameServer { question in
+            question.name == "none.test" ? NameAnswer(.noName) : NameAnswer()
+        }
+        let downloader = try downloader(names)
+        for _ in 0..<2 {
+            let error = try #require(await downloader.failure("http://none.test/a.jpg"))
+            #expect(error.code == .cannotFindHost && error.message == "no such name")
+            #expect(!error.isTransient && error.attempts == 0 && error.outcome == .dns)
+        }
+        let error = await downloader.failure("http://bare.test/a.jpg")
+        #expect(error?.code == .cannotFindHost && error?.message == "the name has no address")
+        #expect(names.counts.queries == 2)
+        #expect(await downloader.activity.names.noNames == 1)
+    }
+
+    @Test("No resolver is asked for .invalid, localhost, impossible names, and names of the hosts file")
+    func special() async throws {
+        let origin = try origin()
+        let names = try NameServer { _ in .silence }
+        let folder = TemporaryDirectory()
+        folder.write(Array("# a comment\n127.0.0.1 printer Printer.test # another\n::1 six\n".utf8), to: "hosts")
+        let downloader = try downloader(names) { $0.hostsFile = folder.path("hosts") }
+        for host in ["no.such.host.invalid", "a..b", String(repeating: "x", count: 64) + ".test"] {
+            #expect(await downloader.failure("http://\(host):\(origin.port)/")?.message == "no such name", "\(host)")
+        }
+        for host in ["localhost", "images.localhost", "localhost.", "printer", "PRINTER.test."] {
+            #expect(await downloader.failure("http://\(host):\(origin.port)/") == nil, "\(host)")
+        }
+        #expect(names.counts.queries == 0)
+    }
+
+    @Test(
+        "SERVFAIL and REFUSED are asked again, and end a name only after the host patience",
+        arguments: [NameAnswer.Code.serverFailure, .refused])
+    func failing(code: NameAnswer.Code) async throws {
+        let origin = try origin()
+        let names = try NameServer { question in
+            switch question.name {
+            case "heals.test" where question.number == 1: NameAnswer(code)
+            case "fails.test": NameAnswer(code)
+            default: .addresses(["127.0.0.1"], to: question)
+            }
+        }
+        let downloader = try downloader(names) { $0.hosts.waitLimit = 2 }
+        async let healed = downloader.failure("http://heals.test:\(origin.port)/")
+        async let failed = downloader.failure("http://fails.test:\(origin.port)/")
+        #expect(await healed == nil)
+        let error = try #require(await failed)
+        #expect(error.code == .cannotFindHost && error.attempts == 0)
+        #expect(error.message.hasPrefix("the resolver fails for this name: "), "\(error.message)")
+        #expect(names.queryCount("heals.test") == 2)
+        // At 0, 1 and 3 s.
+        #expect(names.queryCount("fails.test") == 3)
+    }
+
+    @Test("A name without an answer ends if others are answered, even if it is the last one")
+    func unanswered() async throws {
+        let origin = try origin()
+        let names = try NameServer { question in
+            question.name == "dead.test" ? .silence : .addresses(["127.0.0.1"], to: question)
+        }
+        let downloader = try downloader(names) { $0.hosts.waitLimit = 1 }
+        #expect(await downloader.failure("http://good.test:\(origin.port)/") == nil)
+        let error = await downloader.failure("http://dead.test:\(origin.port)/")
+        #expect(error?.code == .cannotFindHost)
+        #expect(error?.message == "the resolver answers for other names, but not for this one")
+        #expect(names.queryCount("dead.test") == 4)
+        #expect(await downloader.activity.names.silence == nil)
+    }
+
+    @Test(
+        "A resolver that is silent ends nothing: names wait without a slot, known ones go on, all end well when it is back"
+    )
+    func silent() async throws {
+        let origin = try origin()
+        let names = try NameServer { .addresses(["127.0.0.1"], to: $0) }
+        let downloader = try downloader(names) {
+            $0.maxConcurrentDownloads = 1
+            $0.hosts.waitLimit = 0.5
+        }
+        #expect(await downloader.failure("http://known.test:\(origin.port)/") == nil)
+        names.setZone { _ in .silence }
+        let waiting = (0..<20).map { number in
+            Task { await downloader.failure("http://host\(number).test:\(origin.port)/") }
+        }
+        try await until { await downloader.activity.names.silence != nil }
+        #expect(await downloader.activity.names.waiting == 20)
+        #expect(await downloader.failure("http://known.test:\(origin.port)/more") == nil)
+        #expect(await downloader.failure(origin.url("/literal")) == nil)
+        #expect(await downloader.states(of: ["http://host3.test:\(origin.port)/"]).values.first?.reason == "its name")
+        names.setZone { .addresses(["127.0.0.1"], to: $0) }
+        for task in waiting { #expect(await task.value == nil) }
+        #expect(await downloader.activity.names.silence == nil)
+    }
+
+    @Test("A download that is cancelled while its name is asked for is gone")
+    func cancelled() async throws {
+        let names = try NameServer { _ in .silence }
+        let downloader = try downloader(names)
+        let task = Task { await downloader.failure("http://slow.test/") }
+        await names.waitForQueries(1)
+        task.cancel()
+        #expect(await task.value?.code == .cancelled)
+        #expect(await downloader.currentDownloadCount == 0)
+        #expect(await downloader.activity.names.waiting == 0)
+    }
+
+    @Test("A private address is refused before a connection; of several the permitted ones are tried")
+    func privateAddresses() async throws {
+        let origin = try OriginServer(address: "0.0.0.0")
+        origin.setFallback { _ in OriginResponse(body: [1]) }
+        let names = try NameServer { question in
+            .addresses(question.name == "mixed.test" ? ["10.0.0.1", "127.0.0.1"] : ["127.0.0.9"], to: question)
+        }
+        let downloader = try downloader(names) { $0.addressPolicy.allow = ["127.0.0.1"].compactMap { CIDR($0) } }
+        let error = try #require(await downloader.failure("http://rebound.test:\(origin.port)/secret"))
+        #expect(error.code == .refused && error.message == "127.0.0.9 is a loopback address")
+        #expect(error.refusedAddress == "127.0.0.9:\(origin.port)")
+        #expect(origin.connectionCount == 0)
+        let image = try await downloader.download("http://mixed.test:\(origin.port)/")
+        #expect(image.remoteAddress == "127.0.0.1")
+    }
+
+    @Test("Redirects and robots.txt pass through the same names")
+    func hops() async throws {
+        let origin = try origin()
+        let names = try NameServer { question in
+            question.name == "gone.test" ? NameAnswer(.noName) : .addresses(["127.0.0.1"], to: question)
+        }
+        origin.route("/there", .redirect(to: "http://second.test:\(origin.port)/image"))
+        origin.route("/nowhere", .redirect(to: "http://gone.test:\(origin.port)/image"))
+        origin.route("/robots.txt", OriginResponse(body: Array("User-agent: *\nDisallow: /no\n".utf8)))
+        let downloader = try downloader(names) { $0.asksRobots = true }
+        #expect(await downloader.failure("http://first.test:\(origin.port)/there") == nil)
+        let error = await downloader.failure("http://first.test:\(origin.port)/nowhere")
+        #expect(error?.code == .refused || error?.message == "no such name", "\(error?.message ?? "")")
+        #expect(names.queryCount("first.test") == 1 && names.queryCount("second.test") == 1)
+    }
+
+    @Test("An international name is asked for in ASCII")
+    func international() async throws {
+        let origin = try origin()
+        let names = try NameServer { .addresses(["127.0.0.1"], to: $0) }
+        let downloader = try downloader(names)
+        #expect(await downloader.failure("http://bücher.test:\(origin.port)/") == nil)
+        #expect(names.queryCount("xn--bcher-kva.test") == 1)
+    }
+
+    @Test("Of two resolvers the second answers when the first does not")
+    func second() async throws {
+        let origin = try origin()
+        let dead = try NameServer { _ in .silence }
+        let names = try NameServer { .addresses(["127.0.0.1"], to: $0) }
+        let downloader = try downloader(names) { $0.dnsServers = [dead.place, names.place] }
+        #expect(await downloader.failure("http://one.test:\(origin.port)/") == nil)
+        #expect(await downloader.failure("http://two.test:\(origin.port)/") == nil)
+        #expect(dead.counts.queries == 1 && names.counts.queries == 2)
+    }
+}

@@ -1,0 +1,94 @@
+import Testing
+
+@testable import WebImage
+
+@Suite("How many queries a resolver is sent at once, in a simulation", .timeLimit(.minutes(2)))
+struct QueryWindowTests {
+    private func world(_ change: (inout ResolverSimulation.World) -> Void) -> ResolverSimulation.World {
+        var world = ResolverSimulation.World()
+        change(&world)
+        return world
+    }
+
+    /// Some, and the first of them.
+    private func seeds(_ count: Int = 8) -> [UInt64] {
+        let first = UInt64.random(in: 0..<1 << 40)
+        return (0..<UInt64(count)).map { first + $0 }
+    }
+
+    @Test("A resolver of 60 queries a second that drops what it cannot queue loses no name", arguments: [1, 4])
+    func overloaded(windows: Int) {
+        let world = world {
+            ($0.windows, $0.names) = (windows, 1500 / windows)
+            ($0.capacity, $0.queue, $0.failures) = (60, 10, 0.02)
+            $0.latency = { _ in 0.002 }
+        }
+        for seed in seeds() {
+            let result = ResolverSimulation.run(world, seed: seed)
+            #expect(result.answered == 1500 && result.givenUp == 0, "seed \(seed)")
+            #expect(result.end <= 1.3 * 1500 / 60, "seed \(seed): \(result.end) s")
+            #expect(Double(result.queries) / 1500 <= 1.15, "seed \(seed): \(result.queries) queries")
+        }
+    }
+
+    @Test("A resolver of 5 ms without a limit gets thousands of queries a second at once")
+    func fast() {
+        let world = world { $0.names = 20_000 }
+        let result = ResolverSimulation.run(world, seed: 1)
+        #expect(result.answered == 20_000 && result.queries == 20_000)
+        #expect(result.answered(by: 0.25) >= 2000)
+        #expect(result.answered(by: 1.25) - result.answered(by: 0.25) >= 2000)
+    }
+
+    @Test("Names that are bad by themselves do not shrink it")
+    func recursing() {
+        let world = world {
+            ($0.names, $0.dead, $0.failures) = (30_000, 0.03, 0.02)
+            $0.latency = { $0.logNormal(median: 0.04, sigma: 1) }
+        }
+        for seed in seeds() {
+            let result = ResolverSimulation.run(world, seed: seed, until: 10)
+            let least = result.sizes.filter { $0.time >= 1 }.map(\.size).min() ?? 0
+            #expect(least >= 64, "seed \(seed): \(least)")
+        }
+    }
+
+    @Test("A silent resolver gets one query a second, and its names wait until it is back")
+    func silent() {
+        let world = world {
+            ($0.windows, $0.names, $0.capacity, $0.queue) = (4, 1000, 100, 20)
+            $0.outage = 2..<62
+        }
+        for seed in seeds(4) {
+            let result = ResolverSimulation.run(world, seed: seed)
+            #expect(result.answered == 4000, "seed \(seed): \(result.answered), given up \(result.givenUp)")
+            // It was asked before it fell silent, and is reported from there on.
+            #expect(result.silences.count >= 4 && result.silences.allSatisfy { (1.8...2.5).contains($0) })
+            let first = result.answers.first { $0 >= 62 } ?? 0
+            #expect(first <= 64, "seed \(seed): \(first)")
+        }
+    }
+
+    @Test("Silence needs three timeouts and five seconds, and ends with an answer")
+    func silence() {
+        var window = QueryWindow(timeout: 2)
+        func fail(_ starts: Double...) {
+            let tickets = starts.map { window.began(isFirst: true, now: $0) }
+            for ticket in tickets { window.ended(ticket, .timedOut, now: ticket.began + 2) }
+        }
+        fail(0, 0.1, 0.2)
+        #expect(window.silentSince == nil)
+        // In between nothing was asked: an answer is due only since the next query.
+        fail(20)
+        #expect(window.silentSince == nil)
+        fail(22)
+        fail(24)
+        #expect(window.silentSince == 20)
+        #expect(!window.mayAsk(now: 26.5) && window.nextTime == 27)
+        #expect(window.mayAsk(now: 27))
+        let probe = window.began(isFirst: false, now: 27)
+        #expect(!window.mayAsk(now: 27.9))
+        window.ended(probe, .answered, now: 27.1)
+        #expect(window.silentSince == nil && window.size == 4 && window.answeredAt == 27.1)
+    }
+}

@@ -1,0 +1,174 @@
+import Glibc
+
+@testable import WebImage
+
+/// A resolver and the windows of the processes that share it, by a clock of its own.
+struct ResolverSimulation {
+    /// What names are like, and what the resolver takes.
+    struct World {
+        /// Names of each window.
+        var names = 1
+        var windows = 1
+        /// Answers per second, and queries that wait; nil: no limit.
+        var capacity: Double?, queue = 10
+        /// Seconds of an answer.
+        var latency: @Sendable (inout Random) -> Double = { _ in 0.005 }
+        /// Shares of queries that get SERVFAIL, and of names that are never answered.
+        var failures = 0.0, dead = 0.0
+        /// The resolver answers nothing then.
+        var outage: Range<Double>?
+        /// Seconds after the first failure in which a name is asked for.
+        var waitLimit = 30.0
+    }
+
+    struct Result {
+        var queries = 0, answered = 0, givenUp = 0
+        /// When the last name ended, and how many were answered by a time.
+        var end = 0.0
+        var answers: [Double] = []
+        /// The windows' sum after each end of a query.
+        var sizes: [(time: Double, size: Int)] = []
+        var silences: [Double] = []
+
+        func answered(by time: Double) -> Int { answers.count { $0 <= time } }
+    }
+
+    struct Random {
+        private var state: UInt64
+        init(seed: UInt64) { state = seed }
+        mutating func next() -> Double {
+            state &+= 0x9e37_79b9_7f4a_7c15
+            var mixed = state
+            mixed = (mixed ^ (mixed >> 30)) &* 0xbf58_476d_1ce4_e5b9
+            mixed = (mixed ^ (mixed >> 27)) &* 0x94d0_49bb_1331_11eb
+            return Double((mixed ^ (mixed >> 31)) >> 11) / Double(1 << 53)
+        }
+        mutating func logNormal(median: Double, sigma: Double) -> Double {
+            median * exp(sigma * (-2 * log(max(next(), 1e-12))).squareRoot() * cos(2 * .pi * next()))
+        }
+    }
+
+    private struct Name {
+        var isDead: Bool
+        var queries = 0, failures = 0
+        var failingSince: Double?
+    }
+
+    private enum Event {
+        case ends(window: Int, name: Int, ticket: QueryWindow.Ticket, end: QueryWindow.End)
+        case again(window: Int, name: Int)
+        case looks(window: Int)
+    }
+
+    private struct Entry {
+        let time: Double
+        let event: Event
+    }
+
+    private static let timeout = 2.0
+    private let world: World
+    private var random: Random
+    /// The next one is the last.
+    private var events: [Entry] = []
+    private var windows: [QueryWindow]
+    private var names: [[Name]]
+    private var waiting: [[Int]]
+    private var busyUntil = 0.0
+    private var result = Result()
+
+    static func run(_ world: World, seed: UInt64, until end: Double = 600) -> Result {
+        var simulation = ResolverSimulation(world, seed: seed)
+        return simulation.run(until: end)
+    }
+
+    private init(_ world: World, seed: UInt64) {
+        self.world = world
+        var random = Random(seed: seed)
+        windows = (0..<world.windows).map { _ in QueryWindow(timeout: Self.timeout) }
+        names = (0..<world.windows).map { _ in
+            (0..<world.names).map { _ in Name(isDead: random.next() < world.dead) }
+        }
+        waiting = (0..<world.windows).map { _ in Array((0..<world.names).reversed()) }
+        self.random = random
+    }
+
+    private mutating func at(_ time: Double, _ event: Event) {
+        var (low, high) = (0, events.count)
+        while low < high {
+            let middle = (low + high) / 2
+            if events[middle].time > time { low = middle + 1 } else { high = middle }
+        }
+        events.insert(Entry(time: time, event: event), at: low)
+    }
+
+    private mutating func run(until end: Double) -> Result {
+        for window in windows.indices { ask(window, now: 0) }
+        while let entry = events.popLast(), entry.time <= end {
+            let now = entry.time
+            switch entry.event {
+            case .looks(let window): ask(window, now: now)
+            case .again(let window, let name):
+                waiting[window].append(name)
+                ask(window, now: now)
+            case .ends(let window, let name, let ticket, let end):
+                windows[window].ended(ticket, end, now: now)
+                finish(window, name, ticket, end, now: now)
+                result.sizes.append((now, windows.reduce(0) { $0 + $1.size }))
+                ask(window, now: now)
+            }
+        }
+        return result
+    }
+
+    private mutating func ask(_ window: Int, now: Double) {
+        while windows[window].mayAsk(now: now), let name = waiting[window].popLast() {
+            names[window][name].queries += 1
+            let ticket = windows[window].began(isFirst: names[window][name].queries == 1, now: now)
+            result.queries += 1
+            let (end, delay) = answer(to: names[window][name], now: now)
+            at(now + delay, .ends(window: window, name: name, ticket: ticket, end: end))
+        }
+        if !waiting[window].isEmpty, windows[window].nextTime < .infinity {
+            at(max(now + 0.001, windows[window].nextTime), .looks(window: window))
+        }
+    }
+
+    private mutating func answer(to name: Name, now: Double) -> (QueryWindow.End, Double) {
+        var latency = world.latency(&random)
+        if name.isDead || world.outage?.contains(now) == true { return (.timedOut, Self.timeout) }
+        if let capacity = world.capacity {
+            let wait = max(0, busyUntil - now)
+            if wait * capacity > Double(world.queue) { return (.timedOut, Self.timeout) }
+            busyUntil = max(now, busyUntil) + 1 / capacity
+            latency += busyUntil - now
+        }
+        if latency >= Self.timeout { return (.timedOut, Self.timeout) }
+        return (random.next() < world.failures ? .failed : .answered, latency)
+    }
+
+    /// As ``NameResolver`` repeats queries.
+    private mutating func finish(
+        _ window: Int, _ name: Int, _ ticket: QueryWindow.Ticket, _ end: QueryWindow.End, now: Double
+    ) {
+        if let silent = windows[window].silentSince, result.silences.last != silent { result.silences.append(silent) }
+        if end == .answered {
+            result.answered += 1
+            result.answers.append(now)
+            result.end = now
+            return
+        }
+        var pause = 1.0
+        if windows[window].blamesName(ticket) {
+            names[window][name].failures += 1
+            let (failures, since) = (names[window][name].failures, names[window][name].failingSince ?? ticket.began)
+            names[window][name].failingSince = since
+            if now - since >= world.waitLimit, end == .failed || failures >= 4 {
+                result.givenUp += 1
+                result.end = now
+                return
+            }
+            pause = min(8, pow(2, Double(failures - 1)))
+        }
+        at(now + pause, .again(window: window, name: name))
+    }
+}

@@ -35,7 +35,7 @@ http {{
     uwsgi_temp_path {folder}/t4;
     scgi_temp_path {folder}/t5;
     types {{ image/jpeg jpg; image/png png; image/gif gif; image/webp webp; }}
-    server {{ listen 127.0.0.1:{port} backlog=4096{reuse}; root {root}; }}
+    server {{ listen {address}:{port} backlog=4096{reuse}; root {root}; }}
 }}
 """
 
@@ -47,7 +47,7 @@ def free_port():
 
 
 class Server:
-    def __init__(self, folder, root, workers, priority, keeps_times=False):
+    def __init__(self, folder, root, workers, priority, keeps_times=False, address="127.0.0.1"):
         os.makedirs(folder)
         hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
         files = min(20_000, hard if hard != resource.RLIM_INFINITY else 20_000)
@@ -61,6 +61,7 @@ class Server:
             files=files,
             cached=files // 3,
             folder=folder,
+            address=address,
             port=self.port,
             reuse=" reuseport" if workers > 1 else "",
             root=root,

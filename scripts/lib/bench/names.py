@@ -1,0 +1,170 @@
+"""The benchmark `names`: what a slow, an overloaded and a silent resolver cost. Called by scripts/bench."""
+
+import json
+import os
+import re
+import signal
+import statistics
+import subprocess
+import sys
+import threading
+import time
+
+import rig
+from server import Server
+
+# The addresses that resolvers give, and what the image server listens on.
+NET = "127.0.0.0/8"
+
+
+class Resolver:
+    """prefetch-origin dns; its counts when it has ended."""
+
+    def __init__(self, bench, *options):
+        words = [bench.program("prefetch-origin"), "dns", *options]
+        self.child = bench.start(words, stdout=subprocess.PIPE)
+        self.place = self.child.stdout.readline().decode().strip()
+
+    def stop(self):
+        self.child.send_signal(signal.SIGTERM)
+        text = self.child.stdout.read().decode()
+        self.child.wait()
+        return {name: int(value) for name, value in re.findall(r"(\w+)=(\d+)", text)}
+
+
+def arguments():
+    parser = rig.parser("names", "Fetches images of many hosts through resolvers of its own: overloaded, fast, and silent for a while.")
+    parser.add_argument("--hosts", type=rig.positive, default=1500, help="names for the overloaded resolver (1500)")
+    parser.add_argument("--capacity", type=rig.positive, default=60, help="queries it answers per second (60)")
+    parser.add_argument("--queue", type=rig.positive, default=10, help="queries it queues (10)")
+    parser.add_argument("--servfail", type=float, default=0.02, help="share of SERVFAIL (0.02)")
+    parser.add_argument("--many", type=rig.positive, default=20000, help="names for the fast resolver (20000)")
+    parser.add_argument("--silence", type=rig.positive, default=20, help="seconds of the resolver's silence (20)")
+    parser.add_argument("--reps", type=rig.positive, default=3, help="repetitions of the fast case (3)")
+    parser.add_argument("--only", default="overloaded,fast,silent", help="cases (overloaded,fast,silent)")
+    return parser.parse_args()
+
+
+class Bench:
+    def __init__(self, bench, options, server, names, log):
+        self.bench, self.options, self.names, self.log = bench, options, names, log
+        self.port = server.port
+        self.rows = []
+        self.failed = []
+
+    def url(self, host, number):
+        return f"http://{host}:{self.port}/{self.names[number % len(self.names)]}?{number}"
+
+    def words(self, name, urls, *options):
+        words = [self.bench.program("prefetch-coord"), "run", self.bench.write(f"{name}.txt", urls)]
+        words += ["--cache", self.bench.path(f"cache-{name}"), "--quiet", "--json", "--allow-net", NET, "-4"]
+        return words + ["--max-per-host", "0", "--validate", "structure", *options]
+
+    def run(self, name, urls, *options):
+        wall, cpu, text = self.bench.run(self.words(name, urls, *options), codes=(0, 3))
+        return wall, cpu, json.loads(text.strip().splitlines()[-1])["outcomes"]
+
+    def row(self, case, figure, bound, value, kept):
+        self.rows.append(f"| {case} | {figure} | {bound} | {value} | {'yes' if kept else '**no**'} |")
+        if not kept:
+            self.failed.append(f"{case}: {figure}")
+        rig.say(f"{case}: {figure} {value} (bound {bound})")
+
+    def overloaded(self):
+        options = self.options
+        resolver = Resolver(
+            self.bench, "--capacity", str(options.capacity), "--queue", str(options.queue), "--servfail", str(options.servfail)
+        )
+        urls = [self.url(f"host{number}.overloaded.test", number) for number in range(options.hosts)]
+        wall, _, outcomes = self.run(
+            "overloaded", urls, "-n", "4", "--max-concurrent-downloads", "128", "--dns-servers", resolver.place
+        )
+        counts = resolver.stop()
+        case = f"{options.hosts:,} hosts, {options.capacity} queries/s, queue {options.queue}, {options.servfail:.0%} SERVFAIL"
+        got = outcomes.get("downloaded", 0)
+        self.row(case, "images", f"{options.hosts:,}", f"{got:,}", got == options.hosts)
+        least = options.hosts / options.capacity
+        self.row(case, "seconds against names / capacity", "1.30", f"{wall / least:.2f} ({wall:.1f} s)", wall <= 1.3 * least)
+        each = counts["queries"] / options.hosts
+        self.row(case, "queries per name", "1.15", f"{each:.2f} ({counts['dropped']:,} dropped)", each <= 1.15)
+
+    def fast(self):
+        options = self.options
+        rates = {"names": [], "addresses": []}
+        costs = {"names": [], "addresses": []}
+        asked = 0
+        for repetition in range(options.reps):
+            for kind in list(rates)[:: 1 if repetition % 2 == 0 else -1]:
+                resolver = Resolver(self.bench, "--latency", "5ms")
+                hosts = [f"host{number}.fast.test" for number in range(options.many)]
+                if kind == "addresses":
+                    hosts = [f"127.{1 + number // 62500}.{number // 250 % 250}.{1 + number % 250}" for number in range(options.many)]
+                urls = [self.url(host, number) for number, host in enumerate(hosts)]
+                name = f"{kind}-{repetition}"
+                wall, cpu, outcomes = self.run(name, urls, "-n", "2", "--max-concurrent-downloads", "64", "--dns-servers", resolver.place)
+                asked += resolver.stop()["queries"]
+                if outcomes.get("downloaded") != options.many:
+                    rig.fail(f"{kind}: {outcomes}", "is another program in the way?", 70)
+                rates[kind].append(options.many / wall)
+                costs[kind].append(cpu / options.many * 1e6)
+                rig.say(f"{repetition + 1}/{options.reps} {kind}: {rates[kind][-1]:,.0f}/s, {costs[kind][-1]:.0f} us of CPU")
+        case = f"{options.many:,} hosts, resolver of 5 ms"
+        ratio = statistics.median(rates["names"]) / statistics.median(rates["addresses"])
+        self.row(case, "rate against addresses in place of names", "0.90", f"{ratio:.2f} ({statistics.median(rates['names']):,.0f}/s)", ratio >= 0.9)
+        cost = statistics.median(costs["names"]) - statistics.median(costs["addresses"])
+        self.row(case, "CPU of a name, us", "40", f"{cost:.0f}", cost <= 40)
+        self.row(case, "queries per name", "1.00", f"{asked / options.many / options.reps:.2f}", asked <= 1.01 * options.many * options.reps)
+
+    def silent(self):
+        options = self.options
+        resolver = Resolver(self.bench, "--capacity", "200", "--queue", "50")
+        urls = [self.url(f"host{number}.silent.test", number) for number in range(2000)]
+        back = []
+
+        def interrupt():
+            time.sleep(3)
+            os.kill(resolver.child.pid, signal.SIGSTOP)
+            time.sleep(options.silence)
+            # Queries that have waited in its socket are answered at once, too late for those who sent them.
+            os.kill(resolver.child.pid, signal.SIGCONT)
+            back.append(time.time())
+
+        thread = threading.Thread(target=interrupt)
+        thread.start()
+        _, _, outcomes = self.run("silent", urls, "-n", "2", "--dns-servers", resolver.place)
+        thread.join()
+        resolver.stop()
+        case = f"resolver silent for {options.silence} s in mid run"
+        lost = 2000 - outcomes.get("downloaded", 0)
+        self.row(case, "URLs lost", "0", f"{lost:,}", lost == 0)
+        times = []
+        with open(self.log, encoding="ascii") as log:
+            for line in log:
+                times.append(float(line.split()[0]))
+        later = [when - back[0] for when in times if when > back[0]]
+        self.row(case, "seconds until it goes on", "3", f"{min(later, default=0):.1f}", bool(later) and min(later) <= 3)
+
+
+def main():
+    options = arguments()
+    cases = options.only.split(",")
+    with rig.Rig(options) as bench:
+        images = bench.path("images")
+        bench.run([bench.program("prefetch-origin"), "generate", images, "--count", "200", "--median", "5000", "--seed", "1"])
+        with open(f"{images}/manifest.tsv", encoding="ascii") as manifest:
+            names = [line.split()[0] for line in manifest]
+        server = Server(bench.path("nginx"), images, 1, False, keeps_times=True, address="0.0.0.0")
+        try:
+            each = Bench(bench, options, server, names, bench.path("nginx/times.log"))
+            for case in cases:
+                getattr(each, case)()
+        finally:
+            server.stop()
+    lines = rig.heading("names", "many hosts, through resolvers of three kinds")
+    lines += ["| case | figure | bound | measured | kept |", "|---|---|---|---|---|", *each.rows]
+    rig.publish(options, "names", lines)
+    return 1 if each.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

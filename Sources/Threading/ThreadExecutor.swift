@@ -108,6 +108,9 @@ package final class ThreadExecutor: SerialExecutor, @unchecked Sendable {
 
     package var isCurrent: Bool { pthread_equal(pthread_self(), thread) != 0 }
 
+    /// Processor time of the thread so far. Not after ``stop()``.
+    package var processorTime: Duration { ThreadTime.of(thread) }
+
     private func run(name: String) {
         // pthread_create fills `thread` in; the starter holds the mutex until then.
         pthread_mutex_lock(mutex)

@@ -17,6 +17,12 @@ package final class ThreadPool: TaskExecutor {
 
     deinit { queue.stop() }
 
+    /// Number of its threads.
+    package var count: Int { queue.threadCount }
+
+    /// Processor time of all its threads so far.
+    package var processorTime: Duration { queue.processorTime }
+
     package func enqueue(_ job: consuming ExecutorJob) {
         queue.append(UnownedJob(job), on: asUnownedTaskExecutor())
     }
@@ -41,6 +47,8 @@ private final class WorkQueue: @unchecked Sendable {
     private var items: [Item] = []
     private var next = 0
     private var stopping = false
+    /// They end after the pool, which is what asks for their time.
+    private var threads: [pthread_t] = []
     private var sleeping = 0
     /// Whether a sleeping thread was woken and has not run yet: it wakes the next one if there is more to do, so a burst costs one wake-up.
     private var isWaking = false
@@ -79,6 +87,19 @@ private final class WorkQueue: @unchecked Sendable {
         return true
     }
 
+    var threadCount: Int {
+        pthread_mutex_lock(mutex)
+        defer { pthread_mutex_unlock(mutex) }
+        return threads.count
+    }
+
+    var processorTime: Duration {
+        pthread_mutex_lock(mutex)
+        let threads = threads
+        pthread_mutex_unlock(mutex)
+        return threads.reduce(.zero) { $0 + ThreadTime.of($1) }
+    }
+
     func stop() {
         pthread_mutex_lock(mutex)
         stopping = true
@@ -99,6 +120,9 @@ private final class WorkQueue: @unchecked Sendable {
             }, box.toOpaque())
         precondition(status == 0, "cannot start a thread: \(String(cString: strerror(status)))")
         pthread_detach(thread)
+        pthread_mutex_lock(mutex)
+        threads.append(thread)
+        pthread_mutex_unlock(mutex)
     }
 
     private func runNext() -> Bool {

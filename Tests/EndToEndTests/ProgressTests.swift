@@ -50,7 +50,8 @@ struct ProgressTests {
         _ = try await b.submit(urls, as: "r")
         let watch = try await b.coord(["watch", "r", "--progress", "json"])
         let calls = try await b.coord(["watch", "r", "--json"])
-        let rate = #"{"event":"rate","finished":0,"total":10,"rate":0,"eta_s":null,"MBps":0,"in_flight":0}"#
+        let rate =
+            #"{"event":"rate","finished":0,"total":10,"rate":0,"eta_s":null,"MBps":0,"in_flight":0,"limit":"workers"}"#
         try await until { watch.stderr.components(of: rate) >= 2 }
         for index in 0..<10 { try await b.settle("r", index, urls[index]) }
         #expect(await watch.wait() == .exited(0))

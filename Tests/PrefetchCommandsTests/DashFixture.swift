@@ -92,7 +92,8 @@ enum DashFixture {
                     "state": "running", "in_flight": "32", "max_concurrent_downloads": "32", "lease": "15000",
                     "rss": String(148_000_000 - number * 1_000_000), "cpu": String(second * (410 - number * 20)),
                     "checking": String(number + 2), "waiting_for_host": "0", "retrying": "70", "cache": "c1",
-                    "beat": String(at - number),
+                    "beat": String(at - number), "limit": number == 2 ? "link" : "servers", "slots_full": "100",
+                    "answering": String(80 + number),
                     "cache_images": String(571_930 + second - number), "cache_bytes": "53400000000",
                     "cache_limit": "200000000000",
                 ]), leaseLeft: 14_000 - number * 200)

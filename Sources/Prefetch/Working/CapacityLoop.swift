@@ -42,7 +42,7 @@ final class CapacityLoop {
     func makeRoom(for activity: ImageDownloader.Activity) -> Int {
         let waiting = min(
             Self.maxAllowed,
-            activity.waitingForHost + activity.parked + activity.retrying
+            activity.waitingForHost + activity.waitingForName + activity.parked + activity.retrying
                 + worker.manager.cache.transfers.waitingOnOtherProcesses)
         let step = max(16, concurrency / 2)
         if abs(waiting - allowed) >= step || waiting == 0 && allowed > 0 {

@@ -18,6 +18,8 @@ final class ClaimLoop {
     /// The Redis connection on which it last reported its claims.
     private var syncedConnection = 0
     private var lastJobSize = 64
+    /// Whether the last claim returned no job.
+    private(set) var lacksWork = false
     /// Time of the last claim with jobs, and the factor for the size of the next.
     private var claimedAt = ContinuousClock.now
     private var reach = 1
@@ -54,7 +56,7 @@ final class ClaimLoop {
             }
             switch result {
             case .claimed(let claims) where !claims.isEmpty:
-                claimedAt = .now
+                (claimedAt, lacksWork) = (.now, false)
                 worker.configuration.history?.claimed(name, claims)
                 for claim in claims {
                     let run = JobRun(claim: claim, worker: name)
@@ -68,6 +70,7 @@ final class ClaimLoop {
                 hasClaimed.ring()
                 room.autoBell.ring()
             case .claimed:
+                lacksWork = true
                 worker.registration.didClaim(next)
                 if isBurst, jobs.batches.isEmpty, await nothingIsLeft() { return }
                 await waitForWork()

@@ -13,6 +13,10 @@ final class HeartbeatLoop {
     private let hosts: HostLoop
     private let reports: ReportLoop
     private let reaper: ReapLoop
+    private let claims: ClaimLoop
+    private let gauge: WorkerGauge
+    private var meter = LimitMeter()
+    private let began = ContinuousClock.now
     /// Rings with each claim that returned jobs.
     private let hasClaimed: WakeSignal
     private var isHeld = false
@@ -23,8 +27,7 @@ final class HeartbeatLoop {
 
     init(
         _ worker: WorkerContext, heartbeat: Heartbeat, room: CapacityLoop, concurrency: ConcurrencyLoop,
-        hosts: HostLoop,
-        reports: ReportLoop, reaper: ReapLoop, hasClaimed: WakeSignal
+        hosts: HostLoop, reports: ReportLoop, reaper: ReapLoop, claims: ClaimLoop, hasClaimed: WakeSignal
     ) {
         self.worker = worker
         self.heartbeat = heartbeat
@@ -33,6 +36,8 @@ final class HeartbeatLoop {
         self.hosts = hosts
         self.reports = reports
         self.reaper = reaper
+        self.claims = claims
+        gauge = WorkerGauge(worker)
         self.hasClaimed = hasClaimed
     }
 
@@ -63,6 +68,7 @@ final class HeartbeatLoop {
     private nonisolated(nonsending) func statement() async -> Heartbeat.Statement? {
         let activity = await worker.manager.downloader.activity
         let oldest = await OpenURLNote.oldest(of: worker)
+        let (figures, span) = await gauge.read(activity)
         let (registration, jobs) = (worker.registration, worker.jobs)
         guard !registration.isJoining else { return nil }
         var report = WorkerReport()
@@ -82,6 +88,9 @@ final class HeartbeatLoop {
         report.names = NameReport(activity.names)
         tellSilence(activity.names)
         (report.residentBytes, report.cpu) = (ProcessUsage.residentBytes, ProcessUsage.milliseconds)
+        report.figures = figures
+        (report.figures.lacksWork, report.figures.isRefused) = (claims.lacksWork, reports.hasRefused)
+        report.limit = limit(of: report, over: span)
         let name = registration.name
         return Heartbeat.Statement(
             worker: name, batches: Array(jobs.batches),
@@ -107,6 +116,17 @@ final class HeartbeatLoop {
     private static func clock(_ seconds: Int) -> String {
         [seconds / 3600 % 24, seconds / 60 % 60, seconds % 60].map { ($0 < 10 ? "0" : "") + String($0) }
             .joined(separator: ":")
+    }
+
+    /// What holds the worker back, told from its report and from the settings, which Redis writes into its record.
+    private func limit(of report: WorkerReport, over span: Duration) -> LimitCause {
+        let orders = worker.registration.orders
+        var report = report
+        report.isPaused = orders.isWorkerPaused || orders.isQueuePaused
+        let age = Int((ContinuousClock.now - began) / .milliseconds(1))
+        let shown = meter.take(LimitCause.of(report, peers: orders.workers, age: age), for: span)
+        reports.count(shown, milliseconds: Int(span / .milliseconds(1)))
+        return shown
     }
 
     private nonisolated(nonsending) func heed(_ news: Heartbeat.News) async {

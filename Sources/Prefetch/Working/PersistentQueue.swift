@@ -5,6 +5,8 @@ internal import Threading
 final class PersistentQueue: Sendable {
     /// Throws at once if Redis is unreachable.
     let queue: PrefetchQueue
+    /// How long calls take.
+    let calls = RedisCalls()
     private let shutdown: Shutdown
     private let warningLog: WorkerWarnings
     private let onEvent: @Sendable (PrefetchWorker.Event) -> Void
@@ -28,6 +30,8 @@ final class PersistentQueue: Sendable {
         until end: Latch? = nil, _ body: nonisolated(nonsending) (PrefetchQueue) async throws(RedisError) -> Success
     ) async -> Success? {
         let end = end ?? shutdown.drained
+        let call = calls.begin()
+        defer { calls.end(call) }
         var ceiling = Duration.milliseconds(50)
         while true {
             do throws(RedisError) {

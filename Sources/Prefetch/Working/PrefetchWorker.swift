@@ -52,7 +52,7 @@ public actor PrefetchWorker {
             context, room: room, reports: reports, bellConnection: bellConnection, hasClaimed: hasClaimed)
         heartbeats = HeartbeatLoop(
             context, heartbeat: heartbeat, room: room, concurrency: adaptation, hosts: hosts, reports: reports,
-            reaper: reaper, hasClaimed: hasClaimed)
+            reaper: reaper, claims: claims, hasClaimed: hasClaimed)
     }
 
     /// First-write counts so far.

@@ -8,15 +8,31 @@ enum ProcessUsage {
         return [usage.ru_utime, usage.ru_stime].reduce(0) { $0 + $1.tv_sec * 1000 + Int($1.tv_usec) / 1000 }
     }
 
+    /// Time that all processors of this machine were busy, and all of it, in clock ticks since it started, by the first line of /proc/stat
+    /// (proc(5)); nil if unknown.
+    static var machine: (busy: Int, all: Int)? {
+        guard let words = firstLine(of: "/proc/stat")?.split(separator: " "), words.first == "cpu" else { return nil }
+        // user, nice, system, idle, iowait, irq, softirq, steal; guests are part of user.
+        let ticks = words.dropFirst().prefix(8).compactMap { Int($0) }
+        guard ticks.count >= 5 else { return nil }
+        let all = ticks.reduce(0, +)
+        return (all - ticks[3] - ticks[4], all)
+    }
+
     /// By the second number of /proc/self/statm, in pages (proc(5)); nil if unknown.
     static var residentBytes: Int? {
-        guard let file = fopen("/proc/self/statm", "re") else { return nil }
-        defer { fclose(file) }
-        var buffer = [CChar](repeating: 0, count: 128)
-        guard fgets(&buffer, Int32(buffer.count), file) != nil else { return nil }
-        let text = String(decoding: buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
-        let parts = text.split(separator: " ")
-        guard parts.count > 1, let pages = Int(parts[1]) else { return nil }
+        guard let parts = firstLine(of: "/proc/self/statm")?.split(separator: " "), parts.count > 1,
+            let pages = Int(parts[1])
+        else { return nil }
         return pages * Int(getpagesize())
+    }
+
+    private static func firstLine(of path: String) -> String? {
+        guard let file = fopen(path, "re") else { return nil }
+        defer { fclose(file) }
+        var buffer = [CChar](repeating: 0, count: 256)
+        guard fgets(&buffer, Int32(buffer.count), file) != nil else { return nil }
+        return String(
+            decoding: buffer.prefix { $0 != 0 && $0 != 10 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
 }

@@ -15,6 +15,8 @@ final class ReportLoop {
     private var hosts = HostTally()
     private var unconfirmedTally: (hosts: HostTally, token: String)?
     private var tallies = 0
+    /// The batches whose URLs it had when something else than the work began to hold the worker.
+    private var lastBatches: Set<String> = []
     /// The first part of its tokens: a later process may have the same name.
     private let tallyName = String(UInt64.random(in: .min ... .max), radix: 36)
 
@@ -80,6 +82,8 @@ final class ReportLoop {
                 keepDetails: context?.keepDetails ?? 0, ttl: (context?.options ?? BatchOptions()).listingTTL)
         }
         let name = worker.registration.name
+        let call = worker.redis.calls.begin()
+        defer { worker.redis.calls.end(call) }
         let history = worker.configuration.history
         let number = history?.sent(name, reports) ?? 0
         // Jobs that ended with open URLs go back without counting a delivery.
@@ -162,6 +166,17 @@ final class ReportLoop {
     }
 
     // MARK: Hosts
+
+    /// Counts time in which a cause held the worker back, for the batches whose URLs it has. While a person or a fault holds it, its jobs
+    /// are back in the queue: the time counts for the batches that it had before.
+    func count(_ cause: LimitCause, milliseconds: Int) {
+        let present = Set(worker.jobs.batches.map(\.id))
+        switch cause {
+        case .paused, .fault, .disk, .redis: if !present.isEmpty { lastBatches = present }
+        default: lastBatches = present
+        }
+        hosts.add(cause, milliseconds: milliseconds, of: lastBatches)
+    }
 
     /// Reports requests to hosts since the last time, if any.
     nonisolated(nonsending) func tellHosts() async {

@@ -141,7 +141,7 @@ struct BatchFollower: Sendable {
             let snapshot = try await queue.views.snapshot(newest: 0)
             var load = WorkerLoad(snapshot)
             load.last = try await LastURLs.read(status, queue)
-            if load.isHeldByHosts { load.hostsLeftAlone = snapshot.hosts.count { $0.isInBackOff } }
+            load.limit = RunLimit(workers: snapshot.workers, batches: [status])
             return load
         } catch { return WorkerLoad() }
     }

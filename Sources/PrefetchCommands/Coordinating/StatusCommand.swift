@@ -38,6 +38,7 @@ struct StatusCommand: AsyncParsableCommand {
             if let look, !statuses.isEmpty { statuses[0].take(look.status) }
             let snapshot = try await queue.views.snapshot(newest: 0)
             let lost = try await queue.workerRecords.lost(since: snapshot.at - 600_000)
+            let limit = RunLimit(workers: snapshot.workers, batches: statuses)
             if json {
                 let batches = statuses.map {
                     LookJSON.adding(look, to: BatchJSON.object($0))
@@ -45,7 +46,7 @@ struct StatusCommand: AsyncParsableCommand {
                 Console.print(
                     Self.object(
                         batches, snapshot, QueueText.object(queue, snapshot.orders),
-                        HealthText.object(snapshot, lost: lost, statuses)
+                        HealthText.object(snapshot, lost: lost, statuses), LimitText.object(limit)
                     ).text)
                 return
             }
@@ -61,6 +62,7 @@ struct StatusCommand: AsyncParsableCommand {
                 for status in statuses { Console.print(BatchText.line(status, isColoured: isColoured)) }
                 Self.printWorkers(snapshot.workers)
             }
+            if let limit { Console.print((batch == nil ? "" : "  ") + LimitText.line(limit)) }
             let waits = statuses.contains { $0.state == .running } && snapshot.workers.isEmpty
             for line in HealthText.lines(snapshot, lost: lost, noWorker: waits) { Console.print(line) }
         }
@@ -144,7 +146,8 @@ struct StatusCommand: AsyncParsableCommand {
     }
 
     private static func object(
-        _ batches: [JSONText], _ snapshot: QueueSnapshot, _ queue: JSONText, _ health: JSONText
+        _ batches: [JSONText], _ snapshot: QueueSnapshot, _ queue: JSONText, _ health: JSONText,
+        _ limit: JSONText
     ) -> JSONText {
         func sentence(_ text: String) -> JSONText { text.isEmpty ? .null : .string(text) }
         return .object([
@@ -173,11 +176,12 @@ struct StatusCommand: AsyncParsableCommand {
                                 report.concurrencyReason.map { .string($0.rawValue) } ?? .null
                             ),
                             ("warning", sentence(report.warning)),
+                            ("limit", .string(report.limit.rawValue)),
                         ])
                     })
             ),
             ("cache", CacheLoad(snapshot.workers.values.map(\.report)).object),
-            ("health", health),
+            ("health", health), ("limit", limit),
         ])
     }
 }

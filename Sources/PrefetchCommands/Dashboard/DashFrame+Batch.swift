@@ -87,6 +87,8 @@ extension DashFrame {
         if isLarge { put([("cache", state.cache.text(columns: 40) ?? glyphs.none)] + queue) }
         if let stallReason = state.stallReason {
             lines.append(StyledLine(" ! " + glyphs.cells(stallReason), .warning))
+        } else if let limit = state.limit, height >= 12 {
+            lines.append(StyledLine("   " + glyphs.cells(LimitText.line(limit)), .accent))
         } else if height >= 20 && !isLarge {
             put(queue)
         }

@@ -133,10 +133,11 @@ struct DashState: Sendable {
     /// The workers' load, limited to values consistent with the batch's counts.
     var load: WorkerLoad {
         guard let look else { return WorkerLoad() }
-        var load = WorkerLoad(look.workers)
-        load.hostsLeftAlone = troubledHosts.count { $0.isInBackOff }
-        return load.beside(left: look.status.total - look.status.counts.finished)
+        return WorkerLoad(look.workers).beside(left: look.status.total - look.status.counts.finished)
     }
+
+    /// What holds the batch back; nil if it is not running.
+    var limit: RunLimit? { look.flatMap { RunLimit(workers: $0.workers, batches: [$0.status]) } }
 
     /// Why a running batch makes no progress; nil if it does.
     var stallReason: String? {
@@ -163,10 +164,9 @@ struct DashState: Sendable {
         if look.status.isWaitingForList { return "waiting for its list" }
         if look.status.isWaitingForMemory { return "Redis is full: its list waits for memory" }
         let load = load
-        let next = troubledHosts.filter(\.isInBackOff).map(\.remaining).min()
-        if load.isHeldByHosts || (next != nil && load.inFlight == 0) {
-            let waiting = load.isHeldByHosts ? "\(Wording.count(load.waitingForHost)) wait for their host: " : ""
-            return waiting + load.whyHostsHold + (next.map { ", the next is asked in \(Wording.seconds($0))" } ?? "")
+        let waiting = troubledHosts.filter(\.isInBackOff)
+        if let next = waiting.map(\.remaining).min(), load.inFlight == 0 {
+            return "\(Wording.count(waiting.count, "host")) in back-off, the next is asked in \(Wording.seconds(next))"
         }
         if isStalled {
             return load.retrying > 0 ? "\(Wording.count(load.retrying)) wait for their next try" : "nothing ends"

@@ -48,7 +48,7 @@ enum QueueMetrics {
             MetricFamily(
                 "prefetch_blacklist_urls", .gauge, "URLs on the list of failed ones.", Double(queue.failedURLs)),
         ]
-        return families + batches(queue) + workers(queue) + cacheFamilies(cache) + [scrape(took)]
+        return families + batches(queue) + workers(queue) + limits(queue) + cacheFamilies(cache) + [scrape(took)]
     }
 
     private static var build: MetricFamily {
@@ -189,6 +189,26 @@ enum QueueMetrics {
                 "prefetch_workers_without_resolver", .gauge, "Workers whose resolver answers nothing.",
                 Double(all.count { $0.silence > 0 })),
         ]
+    }
+
+    /// What holds the queue's running batches back, of the newest.
+    private static func limits(_ queue: QueueSnapshot) -> [MetricFamily] {
+        var present = MetricFamily("prefetch_limit_info", .info, "What holds the run back; absent if none is running.")
+        let limit = RunLimit(workers: queue.workers, batches: queue.batches)
+        if let limit { present.add(1, ("cause", limit.cause.rawValue), ("option", LimitText.option(limit) ?? "")) }
+        var workers = MetricFamily("prefetch_limited_workers", .gauge, "Workers by what holds them back.")
+        var seconds = MetricFamily(
+            "prefetch_limit_seconds_total", .counter,
+            "Time of workers that had URLs of a batch, by what held them back.")
+        for cause in LimitCause.allCases where cause != .workers {
+            workers.add(
+                Double(queue.workers.values.count { $0.report.limit == cause }), ("cause", cause.rawValue))
+            for batch in queue.batches where batch.limits[cause] > 0 {
+                seconds.add(
+                    Double(batch.limits[cause]) / 1000, ("batch", batch.id), ("cause", cause.rawValue))
+            }
+        }
+        return [present, workers, seconds]
     }
 
     private static func cacheFamilies(_ cache: Cache?) -> [MetricFamily] {

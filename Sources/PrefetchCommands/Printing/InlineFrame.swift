@@ -1,7 +1,8 @@
 internal import Prefetch
 internal import WebImage
 
-/// The lines of a batch that are redrawn in place, as text: three, or four where something is wrong. None is wider than it may be.
+/// The lines of a batch that are redrawn in place, as text: bar, what holds it back, rates, workers, and what is wrong. None is wider than
+/// it may be.
 enum InlineFrame {
     /// * `width`: columns a line may have.
     static func lines(
@@ -23,16 +24,15 @@ enum InlineFrame {
         }
         if load.paused > 0, pause == nil { third += ", \(load.paused) paused" }
         if let pause { third = "  \(pause);" + third.dropFirst() }
-        if load.isHeldByHosts { third += ", \(load.waitingForHost) waiting for their host (\(load.whyHostsHold))" }
         if let last = load.last { third += "; \(last.text)" }
         if status.isOpen { third += ", open for more lists" }
         if status.isWaitingForList { third += ", waiting for its list" }
         if status.isWaitingForMemory { third += ", waiting for memory of Redis" }
-        var lines = [
-            first(status, width: width, isUnicode: isUnicode, isColoured: isColoured),
-            DisplayWidth.cut(second, to: width, mark: DisplayWidth.mark(isUnicode)),
-            DisplayWidth.cut(third, to: width, mark: DisplayWidth.mark(isUnicode)),
-        ]
+        let limit = load.limit.map { "  " + TerminalText.cells(LimitText.line($0), isUnicode: isUnicode) }
+        var lines = [first(status, width: width, isUnicode: isUnicode, isColoured: isColoured)]
+        lines += [limit, second, third].compactMap(\.self).map {
+            DisplayWidth.cut($0, to: width, mark: DisplayWidth.mark(isUnicode))
+        }
         if let trouble = load.trouble {
             let text = "  " + TerminalText.cells(trouble, isUnicode: isUnicode)
             let line = DisplayWidth.cut(text, to: width, mark: DisplayWidth.mark(isUnicode))

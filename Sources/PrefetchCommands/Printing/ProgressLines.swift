@@ -10,6 +10,7 @@ struct ProgressLines {
     private var lastShare: Int?
     private var lastTime = ContinuousClock.now
     private var wasHeld = false
+    private var lastLimit: LimitCause?
     private var last = (finished: 0, bytes: 0, at: ContinuousClock.now)
     private var rate = 0.0
     private var byteRate = 0.0
@@ -60,9 +61,12 @@ struct ProgressLines {
         } else if load.isPaused {
             line += " paused=workers"
         }
-        if load.isHeldByHosts {
-            line += " held-by=\(load.whyHostsHold.replacing(" ", with: "-"))(\(load.waitingForHost) waiting)"
+        // Its figures change with each line: told when the cause does.
+        if let limit = load.limit, limit.cause != lastLimit {
+            let text = "\(LimitText.detail(limit))" + (LimitText.option(limit).map { "; see \($0)" } ?? "")
+            line += " limit=\(limit.cause.rawValue) why=\"\(text.replacing("\"", with: "'"))\""
         }
+        lastLimit = load.limit?.cause
         if let last = load.last { line += " last=\(last.word)" }
         if let trouble = load.trouble {
             line += " trouble=\"\(TerminalText.escaped(trouble).replacing("\"", with: "'"))\""

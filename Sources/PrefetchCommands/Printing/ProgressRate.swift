@@ -63,6 +63,7 @@ struct RateEvents {
             ("event", .string("rate")), ("finished", .int(status.counts.finished)), ("total", .int(status.total)),
             ("rate", .number(rate.urls)), ("eta_s", seconds.map { .number($0, digits: 1) } ?? .null),
             ("MBps", .number(rate.bytes / 1e6)), ("in_flight", .int(load.beside(left: left).inFlight)),
+            ("limit", load.limit.map { .string($0.cause.rawValue) } ?? .null),
         ])
     }
 }

@@ -13,14 +13,14 @@ struct WorkerLoad: Equatable {
     var waitingForHost = 0, retrying = 0
     /// What their resolvers were asked.
     var names = NameReport()
-    /// Hosts that nobody asks now, since they gave no answer or wanted it so.
-    var hostsLeftAlone = 0
     /// How many workers are paused.
     var paused = 0
     /// What keeps one of them from working.
     var trouble: String?
     /// What the last URLs of the batch wait for, where they keep it from its end.
     var last: LastURLs?
+    /// What holds the batch back; nil where it is not running, or was not asked.
+    var limit: RunLimit?
 
     init() {}
 
@@ -63,13 +63,5 @@ struct WorkerLoad: Equatable {
         load.waitingForHost = part(waitingForHost)
         load.retrying = part(retrying)
         return load
-    }
-
-    /// Whether it is for their hosts that most URLs wait.
-    var isHeldByHosts: Bool { waitingForHost > 0 && waitingForHost > inFlight + checking }
-
-    /// Why they do: hosts that are in back-off, if there are any, and otherwise the limit of transfers to one host.
-    var whyHostsHold: String {
-        hostsLeftAlone > 0 ? "\(Wording.count(hostsLeftAlone, "host")) in back-off" : "--max-per-host"
     }
 }

@@ -30,7 +30,7 @@ struct ReportPage {
         </head>
         <body>
         <main>
-        \(header)\(totals)\(outcomes)\(causesTable)\(hosts)\(images)\(times)\(workers)\(namesTable)\(failuresTable)
+        \(header)\(totals)\(outcomes)\(causesTable)\(hosts)\(images)\(times)\(limits)\(workers)\(namesTable)\(failuresTable)
         </main>
         <footer>
         <p>\(status.id), as it was at \(UTCTime.text(milliseconds: look.at)). prefetch \(PrefetchVersion)</p>
@@ -177,6 +177,17 @@ struct ReportPage {
             "the last requests of \(Wording.count(durations.total, "image")), "
                 + "\(Wording.share(fetches.reused, of: durations.total)) over a connection that was there",
             "\(tiles(ends))\(shares(stages) { "<b>\(Wording.decimal(Double($0) / sum * 100, digits: 1))%</b>" })")
+    }
+
+    private var limits: HTML {
+        let limits = status.limits
+        guard limits.total > 0 else { return "" }
+        let total = Double(limits.total)
+        let parts = limits.causes.map { (LimitText.name($0), limits[$0]) }
+        return section(
+            "What limited it",
+            "the time of workers that had its URLs, \(Wording.seconds(total / 1000)) in all, by what held them back",
+            shares(parts) { "<b>\(Wording.decimal(Double($0) / total * 100, digits: 1))%</b>" })
     }
 
     private var failuresTable: HTML {

@@ -56,6 +56,8 @@ public struct BatchStatus: Sendable, Equatable {
     public var counts: PrefetchCounts
     /// Image and transfer figures reported by workers, a second behind the counts.
     package var fetches = FetchTally()
+    /// What held the workers back that had its URLs.
+    package var limits = LimitTimes()
     /// Milliseconds since 1970: created, last fed, last outcome, ended (0 = not yet).
     public var created: Int, fed: Int, last: Int, ended: Int
     /// The path the list was read from.
@@ -149,6 +151,7 @@ public struct BatchStatus: Sendable, Equatable {
         }
         counts.bytes = number("bytes")
         fetches = FetchTally(fields: fields)
+        limits = LimitTimes(fields: fields)
         if state == .cancelled { counts[.cancelled] += max(0, total - counts.finished) }
         created = number("created")
         fed = number("fed")

@@ -1,5 +1,6 @@
 /// A worker's requests to hosts since its last report, by batch: URLs that were transferred or skipped after a request, their HTTP
-/// statuses, and figures of images and transfers. URLs without a request, hits above all, are not in it and cost nothing.
+/// statuses, figures of images and transfers, and what held the worker back meanwhile. URLs without a request, hits above all, are not in
+/// it and cost nothing.
 package struct HostTally: Sendable {
     private struct Host {
         var finished = 0, skipped = 0, bytes = 0
@@ -15,6 +16,7 @@ package struct HostTally: Sendable {
         var statuses: [Int: Int] = [:]
         var hosts: [String: Host] = [:]
         var fetches = FetchTally()
+        var limits = LimitTimes()
     }
 
     /// The most hosts per batch that are reported at a time, and that are kept until then.
@@ -63,6 +65,12 @@ package struct HostTally: Sendable {
         batches[job.batch] = batch
     }
 
+    /// Adds the time in which a cause held back the worker that had URLs of these batches.
+    package mutating func add(_ cause: LimitCause, milliseconds: Int, of ids: some Sequence<String>) {
+        guard milliseconds > 0 else { return }
+        for id in ids { batches[id, default: Batch()].limits.add(cause, milliseconds: milliseconds) }
+    }
+
     private static func starts(_ url: String, with site: String) -> Bool {
         let (url, site) = (url.utf8.span, site.utf8.span)
         guard url.count >= site.count else { return false }
@@ -80,12 +88,13 @@ package struct HostTally: Sendable {
         return String(url[...slash])
     }
 
-    /// For each batch its lines: `404 3` for statuses, `t27 3` for ``FetchTally``, `host finished skipped bytes` for the largest hosts.
+    /// For each batch its lines: `404 3` for statuses, `t27 3` for ``FetchTally``, `m9 1000` for ``LimitTimes``, and
+    /// `host finished skipped bytes` for the largest hosts.
     var encoded: [(batch: String, lines: String)] {
         batches.sorted { $0.key < $1.key }.map { id, batch in
             var text = ""
             for (status, count) in batch.statuses.sorted(by: { $0.key < $1.key }) { text += "\(status) \(count)\n" }
-            for (name, value) in batch.fetches.fields { text += "\(name) \(value)\n" }
+            for (name, value) in batch.fetches.fields + batch.limits.fields { text += "\(name) \(value)\n" }
             let biggest = batch.hosts.sorted { ($0.value.finished, $1.key) > ($1.value.finished, $0.key) }
             for (name, host) in biggest.prefix(Self.maxReported) {
                 text += "\(name) \(host.finished) \(host.skipped) \(host.bytes)\n"

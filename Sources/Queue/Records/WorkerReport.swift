@@ -36,6 +36,9 @@ package struct WorkerReport: Sendable, Equatable {
     package var maxConcurrentDownloads: Int?
     /// Why it has this limit; nil: the limit was set, not found by the worker itself.
     package var concurrencyReason: ConcurrencyReason?
+    /// What holds it back most of the last seconds.
+    package var limit = LimitCause.starting
+    package var figures = WorkerFigures()
     /// Its local fault; empty without one.
     package var trouble = ""
     /// Nil if nothing holds it.
@@ -82,6 +85,8 @@ package struct WorkerReport: Sendable, Equatable {
         unreported = number("unreported")
         (finished, skipped, bytes) = (number("finished"), number("skipped"), number("bytes"))
         maxConcurrentDownloads = known("max_concurrent_downloads")
+        limit = LimitCause(rawValue: text("limit")) ?? .starting
+        figures = WorkerFigures(fields: fields)
         (trouble, warning, oldest) = (text("trouble"), text("warning"), text("oldest"))
         held = WorkerHold(fields)
         cache = text("cache")
@@ -96,7 +101,7 @@ package struct WorkerReport: Sendable, Equatable {
         var fields = [
             ("in_flight", String(inFlight)), ("stalled", String(stalled)), ("checking", String(checking)),
             ("waiting_for_host", String(waitingForHost)), ("retrying", String(retrying)),
-            ("unreported", String(unreported)),
+            ("unreported", String(unreported)), ("limit", limit.rawValue),
             ("trouble", trouble), ("warning", warning), ("oldest", oldest), ("cache", cache),
             ("concurrency_reason", concurrencyReason?.rawValue ?? ""),
         ]
@@ -106,6 +111,6 @@ package struct WorkerReport: Sendable, Equatable {
         ]
         if let names { fields.append(("names", names.text)) }
         for (name, value) in known { if let value { fields.append((name, String(value))) } }
-        return fields
+        return fields + figures.fields
     }
 }

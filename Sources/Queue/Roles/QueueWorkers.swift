@@ -32,6 +32,8 @@ package struct QueueWorkers: Sendable {
         /// Number of changes of the host notes; nil: there are none.
         package var hostsVersion: Int?
         package var shouldReap = false
+        /// Number of registered workers.
+        package var workers = 1
         /// URLs removed from the failed list because of its limit; nil: none.
         package var unlisted: Int?
         /// The batches of the request, in the same order.
@@ -40,8 +42,7 @@ package struct QueueWorkers: Sendable {
         package init(
             isWorkerPaused: Bool = false, isQueuePaused: Bool = false, ownConcurrency: ConcurrentDownloads? = nil,
             queueConcurrency: ConcurrentDownloads? = nil, hostsVersion: Int? = nil, shouldReap: Bool = false,
-            unlisted: Int? = nil,
-            batches: [Batch] = []
+            unlisted: Int? = nil, workers: Int = 1, batches: [Batch] = []
         ) {
             self.isWorkerPaused = isWorkerPaused
             self.isQueuePaused = isQueuePaused
@@ -50,6 +51,7 @@ package struct QueueWorkers: Sendable {
             self.hostsVersion = hostsVersion
             self.shouldReap = shouldReap
             self.unlisted = unlisted
+            self.workers = workers
             self.batches = batches
         }
     }
@@ -85,6 +87,7 @@ package struct QueueWorkers: Sendable {
             isWorkerPaused: named["paused"]?.string == "1", isQueuePaused: named["queue_paused"] != nil,
             ownConcurrency: concurrency("wanted"), queueConcurrency: concurrency("concurrency"),
             hostsVersion: named["hosts"]?.int, shouldReap: named["reap"] != nil, unlisted: named["unlisted"]?.count,
+            workers: named["workers"]?.count ?? 1,
             batches: reply.dropFirst(2).map { value in
                 let words = value.array ?? []
                 return WorkerSettings.Batch(

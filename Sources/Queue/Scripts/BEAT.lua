@@ -10,8 +10,8 @@
 -- Again: the same.
 --
 -- The settings: `paused` and `wanted` (transfers in flight) for this worker, `queue_paused` and `concurrency` for all,
--- `hosts` (version of the host notes), `unlisted` (failed URLs removed because of the list's limit), `reap` (there may
--- be something for REAP). An absent name is not set; workers ignore unknown names.
+-- `workers` (how many are registered), `hosts` (version of the host notes), `unlisted` (failed URLs removed because of
+-- the list's limit), `reap` (there may be something for REAP). An absent name is not set; workers ignore unknown names.
 --
 -- If a worker's own call took that long, Redis stalled and other leases are late for the same reason: reaping is on
 -- hold for two leases. No other hold starts in the two leases after it.
@@ -75,6 +75,7 @@ order('paused', own[1])
 order('wanted', own[2])
 order('queue_paused', all[1])
 order('concurrency', all[2])
+order('workers', redis.call('ZCARD', K .. ':workers'))
 order('hosts', redis.call('HGET', K .. ':hosts', '#v'))
 local unlisted = redis.pcall('HGET', K .. ':failed:limit', 'removed')
 if type(unlisted) == 'string' then order('unlisted', unlisted) end

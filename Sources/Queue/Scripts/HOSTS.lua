@@ -1,10 +1,10 @@
 #!lua flags=allow-oom
--- HOSTS: adds a worker's requests to hosts since its last call to `h404` … and the fields of FetchTally of the batches,
--- and to their hosts (256 per batch at most). A batch that is over is added to while it exists; new keys expire with
--- it.
+-- HOSTS: adds a worker's requests to hosts since its last call to `h404` … and the fields of FetchTally and LimitTimes
+-- of the batches, and to their hosts (256 per batch at most). A batch that is over is added to while it exists; new keys
+-- expire with it.
 -- ARGV: worker, token, then batch and lines (HostTally) of each batch.
 -- Result: 1; 0 if this was the last token already, or the worker has no record.
--- Cost: five commands per batch, one per status and figure; once a second, and only from workers that send requests.
+-- Cost: five commands per batch, one per status and figure; once a second, and only from workers that have URLs.
 -- Again: changes nothing with the same token.
 
 local w = K .. ':w:' .. ARGV[1]
@@ -15,7 +15,7 @@ local function add(id, text)
   local names, more, fields = {}, {}, {}
   for line in text:gmatch('[^\n]+') do
     local status, n = line:match('^(%d%d%d) (%d+)$')
-    local figure, by = line:match('^([tsfdau]%d%d?) (%d+)$')
+    local figure, by = line:match('^([tsfdaum]%d%d?) (%d+)$')
     local host, finished, skipped, bytes = line:match('^(%S+) (%d+) (%d+) (%d+)$')
     if status then
       redis.call('HINCRBY', batch(id), 'h' .. status, n)

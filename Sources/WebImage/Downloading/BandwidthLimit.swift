@@ -32,6 +32,9 @@ final class BandwidthLimit {
         return true
     }
 
+    /// Whether transfers wait for bytes now.
+    var isHolding: Bool { !paused.isEmpty }
+
     private var hasRoom: Bool { level > 0 && lease.map { $0.level > 0 } ?? true }
 
     private func fill() {

@@ -63,6 +63,7 @@ final class DownloadAdmission {
         guard isForName || robots.isWaiting(operation) else { return hosts.state(of: operation, at: time) }
         var waiting = DownloadState(operation, .waitingForHost, at: time)
         waiting.reason = isForName ? "its name" : "its robots.txt"
+        waiting.hostWait = isForName ? nil : .robots
         return waiting
     }
 

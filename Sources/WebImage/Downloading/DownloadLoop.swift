@@ -38,6 +38,7 @@ final class DownloadLoop {
     private var results: [(operation: DownloadOperation, result: Result<DownloadedImage, WebImageError>)] = []
     private static let mostResults = 8
     private var isInTurn = false
+    private var work = TransferWork()
 
     init(
         _ configuration: ImageDownloader.Configuration, admission: DownloadAdmission, session: CurlSession,
@@ -107,6 +108,8 @@ final class DownloadLoop {
         end(admission.wake(now: now))
         transfers.goOn()
         var admitted = admit()
+        // After the free slots were taken.
+        if work.isDue(now), !transfers.operations.isEmpty { work.add(stages, now: now) }
         admission.deliverMessages()
         if transfers.operations.isEmpty && admitted == 0 { return sleepMilliseconds }
         repeat {
@@ -383,13 +386,16 @@ final class DownloadLoop {
 
     // MARK: State
 
+    /// Downloads that wait for a slot, for their host or for its robots.txt.
+    private var waiting: Int { max(0, operations.count - transfers.operations.count - retries.count) }
+
     var activity: ImageDownloader.Activity {
-        let active = transfers.activeCount
-        let waiting = max(0, operations.count - transfers.operations.count - retries.count)
+        let (active, names) = (transfers.activeCount, admission.names.waitingCount)
         return ImageDownloader.Activity(
             running: active, parked: transfers.parkedCount, retrying: retries.count,
-            waitingForHost: active < limit ? waiting : 0, operations: operations.count,
-            names: admission.names.figures(now: MonotonicClock.now))
+            waitingForHost: active < limit ? max(0, waiting - names) : 0,
+            waitingForName: active < limit ? names : 0, operations: operations.count,
+            names: admission.names.figures(now: MonotonicClock.now), work: work)
     }
 
     /// What the transfers did since the last call; nothing at the first.
@@ -398,11 +404,18 @@ final class DownloadLoop {
         return tally.sample(running: transfers.activeCount, of: transfers.operations, now: now)
     }
 
-    /// What the downloads of these URLs wait for; inactive URLs are omitted.
-    func states(of urls: Set<String>) -> [String: DownloadState] {
+    private var stages: TransferStages {
+        var stages = transfers.stages
+        stages.isFull = transfers.activeCount >= limit && waiting > 0
+        stages.isLimited = admission.bandwidth?.isHolding ?? false
+        return stages
+    }
+
+    /// What the downloads of these URLs wait for, nil = of all; inactive URLs are omitted.
+    func states(of urls: Set<String>?) -> [String: DownloadState] {
         let time = MonotonicClock.now
         var states: [String: DownloadState] = [:]
-        for operation in operations.values where urls.contains(operation.key.url) {
+        for operation in operations.values where urls?.contains(operation.key.url) ?? true {
             states[operation.key.url] = state(of: operation, at: time)
         }
         return states

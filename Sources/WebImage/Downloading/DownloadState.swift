@@ -18,6 +18,8 @@ package struct DownloadState: Sendable, Equatable {
     package var callers: Int
     /// Why the last attempt failed or the host is on hold; empty if neither applies.
     package var reason = ""
+    /// What holds its host; nil unless it waits for it.
+    package var hostWait: HostWait.Reason?
 
     /// * `since`: start of the phase; nil: start of its wait.
     init(_ operation: DownloadOperation, _ phase: Phase, since: Double? = nil, at time: Double) {

@@ -335,19 +335,23 @@ final class HostGovernor {
     }
 
     /// Why requests to a host wait, and for how many more seconds; nil if not for a reason known here.
-    func reason(for host: String, now: Double) -> (text: String, remaining: Double?)? {
+    func reason(
+        for host: String, now: Double
+    ) -> (kind: HostWait.Reason, text: String, remaining: Double?)? {
         guard let record = records[host] else { return nil }
         let health = record.health
         let remaining = health.holdUntil > now ? health.holdUntil - now : nil
         if health.unresponsiveSince != nil {
-            return ("\(health.failures) failures in a row: \(health.cause?.message ?? "no answer")", remaining)
+            return (
+                .silent, "\(health.failures) failures in a row: \(health.cause?.message ?? "no answer")", remaining
+            )
         }
         if let remaining, let error = health.lastError {
-            return (error.message + (error.retryAfter == nil ? "" : " (Retry-After)"), remaining)
+            return (.backOff, error.message + (error.retryAfter == nil ? "" : " (Retry-After)"), remaining)
         }
         if let rate = record.rate, record.slots.count == 0 || record.wake < .infinity {
-            return ("its rate, \(rate == rate.rounded() ? "\(Int(rate))" : "\(rate)")/s", nil)
+            return (.rate, "its rate, \(rate == rate.rounded() ? "\(Int(rate))" : "\(rate)")/s", nil)
         }
-        return health.window.map { ("at most \(max(1, Int($0))) at once for now", nil) }
+        return health.window.map { (.slow, "at most \(max(1, Int($0))) at once for now", nil) }
     }
 }

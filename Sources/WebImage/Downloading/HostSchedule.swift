@@ -216,7 +216,11 @@ final class HostSchedule {
         let host = operation.host
         let isAtLimit = queue.isAtLimit(host: host)
         var waiting = DownloadState(operation, isAtLimit ? .waitingForHost : .waitingForSlot, at: time)
-        if isAtLimit, let reason = governor?.reason(for: host, now: time) {
+        guard isAtLimit else { return waiting }
+        let reason = governor?.reason(for: host, now: time)
+        // What the governor does not know is the host's limit, or the share that other processes leave of it.
+        waiting.hostWait = reason?.kind ?? .transfers
+        if let reason {
             waiting.reason = reason.text
             waiting.remaining = reason.remaining
         } else if isAtLimit, let address = operation.address, addresses.isFull(address) {

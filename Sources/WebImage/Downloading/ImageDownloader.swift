@@ -176,15 +176,30 @@ public actor ImageDownloader {
         /// Transfers that hold a slot, and stalled ones without.
         package var running = 0, parked = 0
         package var retrying = 0
-        package var waitingForHost = 0
+        /// Downloads that wait for their host, and for its name, while there are free slots.
+        package var waitingForHost = 0, waitingForName = 0
         package var operations = 0
         package var names = NameFigures()
+        package var work = TransferWork()
     }
 
     package var activity: Activity { loop.activity }
 
     /// What the transfers did since the last call, for ``ConcurrencyController``; nothing at the first. Costs a look at each running one.
     package func sample() -> TransferSample { loop.sample() }
+    /// Which hosts downloads wait for although there are free slots, most downloads first. Iterates over all active downloads.
+    package var hostWaits: [HostWait] {
+        var counts: [String: [HostWait.Reason: Int]] = [:]
+        for state in loop.states(of: nil).values {
+            if let reason = state.hostWait { counts[state.host, default: [:]][reason, default: 0] += 1 }
+        }
+        return counts.flatMap { host, reasons in
+            reasons.map { HostWait(host: host, reason: $0, count: $1) }
+        }.sorted { ($0.count, $1.host) > ($1.count, $0.host) }
+    }
+
+    /// Processor time of the downloader's thread so far.
+    package nonisolated var processorTime: Duration { executor.processorTime }
 
     /// What the downloads of these URLs wait for; inactive URLs are omitted. Iterates over all active downloads.
     package func states(of urls: Set<String>) -> [String: DownloadState] { loop.states(of: urls) }

@@ -51,6 +51,8 @@ final class RobotsBook {
     private var later: [RobotsSite: Double] = [:]
     private var notes: [RobotsCopy] = []
     private var waiting: [RobotsSite: [(operation: DownloadOperation, place: QueuePlace)]] = [:]
+    /// The operations in ``waiting``.
+    private var held: Set<ObjectIdentifier> = []
 
     init(isShared: Bool) { self.isShared = isShared }
 
@@ -60,6 +62,7 @@ final class RobotsBook {
         if waiting[site] == nil {
             guard let page = pages[site], page.expires > now else {
                 waiting[site] = [(operation, place)]
+                held.insert(ObjectIdentifier(operation))
                 guard isShared else { return .read(site) }
                 // Ask the other processes first.
                 wanted.insert(site)
@@ -68,12 +71,11 @@ final class RobotsBook {
             return page.refusal(of: operation.request).map { .refused($0) } ?? .allowed(rate: page.requestsPerSecond)
         }
         waiting[site, default: []].append((operation, place))
+        held.insert(ObjectIdentifier(operation))
         return .waits
     }
 
-    func isWaiting(_ operation: DownloadOperation) -> Bool {
-        waiting[Self.site(of: operation)]?.contains { $0.operation === operation } ?? false
-    }
+    func isWaiting(_ operation: DownloadOperation) -> Bool { held.contains(ObjectIdentifier(operation)) }
 
     /// The request profile for reading a site's file: that of the waiting operations; nil: none wait.
     func profile(of site: RobotsSite) -> RequestProfile? { waiting[site]?.first?.operation.profile }
@@ -93,7 +95,8 @@ final class RobotsBook {
         // A connection failure says nothing about the rules: the request itself will fail.
         let isKnown = page.expires > now
         return (waiting.removeValue(forKey: site) ?? []).map { operation, place in
-            (
+            held.remove(ObjectIdentifier(operation))
+            return (
                 operation, place, isKnown ? page.refusal(of: operation.request) : nil,
                 isKnown ? page.requestsPerSecond : nil
             )

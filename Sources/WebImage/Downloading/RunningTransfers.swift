@@ -9,6 +9,8 @@ final class RunningTransfers {
     /// Next time to check them; infinity: none has started yet.
     private(set) var nextCheck = Double.infinity
     private var checkInterval = 0.25
+    /// Body bytes of ended transfers.
+    private var endedBytes = 0
 
     init(_ multi: CurlMulti, session: CurlSession, spooling: SpoolingTransfers) {
         self.multi = multi
@@ -39,6 +41,7 @@ final class RunningTransfers {
         guard let handle = operation.handle else { return }
         operation.count(isThrottled: handle.isPaused, now: now())
         multi.remove(handle)
+        endedBytes += operation.progress.bytes
         if operation.isParked { parkedCount -= 1 }
         operation.endTransfer()
         // curl may keep the paused state of a paused handle.
@@ -51,6 +54,20 @@ final class RunningTransfers {
             operations[operation.index] = last
             last.move(to: operation.index)
         }
+    }
+
+    /// What its transfers do at this moment; parked ones hold no slot and are not in it.
+    var stages: TransferStages {
+        var stages = TransferStages()
+        stages.isSpooling = spooling.isHolding
+        stages.bytes = endedBytes
+        for operation in operations {
+            let progress = operation.progress
+            stages.bytes += progress.bytes
+            guard !operation.isParked else { continue }
+            if progress.hasHeader { stages.receiving += 1 } else { stages.answering += 1 }
+        }
+        return stages
     }
 
     func perform() { multi.perform() }

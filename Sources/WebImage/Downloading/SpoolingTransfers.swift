@@ -13,6 +13,9 @@ final class SpoolingTransfers {
         return true
     }
 
+    /// Whether transfers wait for their files now.
+    var isHolding: Bool { !paused.isEmpty }
+
     func goOn() {
         guard !paused.isEmpty else { return }
         let handles = paused

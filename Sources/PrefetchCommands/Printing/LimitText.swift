@@ -1,0 +1,164 @@
+internal import Prefetch
+internal import Redis
+internal import WebImage
+
+/// What holds a run back, in words and as JSON. Every view has its words from here.
+enum LimitText {
+    /// `limited by politeness, 3 of 4 workers: 812 URLs wait for their hosts, a.example 400 (--max-per-host); see --max-per-host`
+    static func line(_ limit: RunLimit) -> String {
+        var text =
+            limit.cause == .nothing || limit.cause == .starting ? detail(limit) : "limited by \(name(limit.cause))"
+        if limit.workers < limit.allWorkers { text += ", \(limit.workers) of \(limit.allWorkers) workers" }
+        if limit.cause != .nothing && limit.cause != .starting { text += ": \(detail(limit))" }
+        if let option = option(limit) { text += "; see \(option)" }
+        return text
+    }
+
+    static func name(_ cause: LimitCause) -> String {
+        switch cause {
+        case .starting: "its start"
+        case .paused: "a pause"
+        case .fault: "a local fault"
+        case .list: "the list"
+        case .redis: "Redis"
+        case .disk: "the disk"
+        case .checking: "this machine's processors (checking)"
+        case .network: "this machine's processors (transfers)"
+        case .politeness: "politeness"
+        case .resolver: "the resolver"
+        case .rate: "the configured rate"
+        case .servers: "the servers' answers"
+        case .link: "the link or the servers' sending rate"
+        case .workers: "the workers"
+        case .nothing: "nothing for long"
+        }
+    }
+
+    /// The figures of its cause, one sentence without a full stop.
+    static func detail(_ limit: RunLimit) -> String {
+        let figures = limit.figures
+        switch limit.cause {
+        case .starting: return "the workers are starting"
+        case .paused: return pause(limit)
+        case .fault: return limit.trouble.isEmpty ? "a worker waits" : TerminalText.escaped(limit.trouble)
+        case .list: return list(limit)
+        case .redis:
+            return figures.isRefused
+                ? "it refuses reports" : "it answers after \(Wording.count(figures.redisLongest)) ms"
+        case .disk:
+            return figures.fileOldest > 1_000
+                ? "a file call has not returned for \(Wording.seconds(Double(figures.fileOldest) / 1000))"
+                : "file calls take \(figures.fileBusy)% of the time of the checks"
+        case .checking: return "\(processors(figures)); checking takes \(figures.checkCPU)% of one"
+        case .network: return "\(processors(figures)); a thread of transfers takes \(figures.transferCPU)% of one"
+        case .politeness:
+            let hosts = figures.hostWaits.map(host).joined(separator: ", ")
+            return "\(Wording.count(limit.waitingForHost, "URL")) wait for their hosts"
+                + (hosts.isEmpty ? "" : ", \(hosts)")
+        case .resolver:
+            return limit.names.silence > 0
+                ? "it does not answer" : "\(Wording.count(limit.names.waiting, "name")) wait for it"
+        case .rate: return "it holds transfers back at \(rate(figures))"
+        case .servers:
+            if limit.stalled > limit.transferring {
+                return "\(Wording.count(limit.stalled, "transfer")) receive no data"
+            }
+            return "\(slots(limit)) in use, \(figures.answering)% of their time before the first byte"
+        case .link: return "\(slots(limit)) in use and receiving, \(rate(figures)) in all"
+        case .workers: return "none sends a heartbeat"
+        case .nothing: return "nothing holds the run back for long"
+        }
+    }
+
+    /// The option that changes it; nil if none does.
+    static func option(_ limit: RunLimit) -> String? {
+        let figures = limit.figures
+        switch limit.cause {
+        case .paused: return "prefetch-coord resume"
+        case .workers: return "prefetch-worker"
+        case .list: return limit.list == .stopped ? "submit --resume" : limit.list == .feeding ? "--window" : nil
+        case .redis: return figures.isRefused ? "prefetch-coord fsck" : "--job-size"
+        case .disk: return figures.fileOldest > 1_000 ? "--cache" : "--durability"
+        case .checking: return "--validate"
+        // One thread has all transfers of a worker: with processors left, more workers help.
+        case .network: return figures.machineBusy < 90 ? "--workers" : nil
+        case .politeness: return figures.hostWaits.first.flatMap { option($0.reason) } ?? "--max-per-host"
+        case .rate: return "--limit-rate"
+        case .servers, .link: return "--max-concurrent-downloads"
+        case .resolver: return "--dns-servers"
+        case .starting, .fault, .nothing: return nil
+        }
+    }
+
+    static func object(_ limit: RunLimit?) -> JSONText {
+        guard let limit else { return .null }
+        return .object([
+            ("cause", .string(limit.cause.rawValue)), ("detail", .string(detail(limit))),
+            ("option", option(limit).map { .string($0) } ?? .null), ("workers", .int(limit.workers)),
+            ("of_workers", .int(limit.allWorkers)),
+        ])
+    }
+
+    private static func pause(_ limit: RunLimit) -> String {
+        switch (limit.isBatchPaused, limit.isQueuePaused) {
+        case (true, true): "the batch is paused, and so is the whole queue"
+        case (true, false): "the batch is paused"
+        case (false, true): "the whole queue is paused"
+        case (false, false): "\(Wording.count(limit.workers, "worker")) paused"
+        }
+    }
+
+    private static func list(_ limit: RunLimit) -> String {
+        switch limit.list {
+        case .full: return "its feeder waits for memory of Redis"
+        case .stopped: return "nothing feeds it"
+        case .feeding: return "workers take URLs faster than they are queued"
+        case .queued:
+            var parts: [String] = []
+            if limit.transferring + limit.stalled > 0 {
+                parts.append("\(Wording.count(limit.transferring + limit.stalled)) in flight")
+            }
+            if limit.checking > 0 { parts.append("\(Wording.count(limit.checking)) being checked") }
+            if limit.retrying > 0 { parts.append("\(Wording.count(limit.retrying)) before their next try") }
+            return "nothing is left to claim" + (parts.isEmpty ? "" : ", \(parts.joined(separator: ", "))")
+        }
+    }
+
+    private static func processors(_ figures: WorkerFigures) -> String {
+        "\(Wording.count(figures.processors, "processor")) \(figures.machineBusy)% busy"
+    }
+
+    private static func slots(_ limit: RunLimit) -> String {
+        "\(Wording.count(limit.transferring)) of \(Wording.count(limit.slots, "slot"))"
+    }
+
+    private static func rate(_ figures: WorkerFigures) -> String {
+        "\(Wording.decimal(Double(figures.received) / 1e6, digits: 1)) MB/s"
+    }
+
+    /// `a.example 400 (--max-per-host)`
+    private static func host(_ wait: HostWait) -> String {
+        "\(TerminalText.escaped(wait.host)) \(Wording.count(wait.count)) (\(reason(wait.reason)))"
+    }
+
+    private static func reason(_ reason: HostWait.Reason) -> String {
+        switch reason {
+        case .transfers: "--max-per-host"
+        case .rate: "--rate-per-host"
+        case .backOff: "back-off"
+        case .silent: "does not respond"
+        case .slow: "answers slowly"
+        case .robots: "robots.txt"
+        }
+    }
+
+    private static func option(_ reason: HostWait.Reason) -> String {
+        switch reason {
+        case .transfers: "--max-per-host"
+        case .rate: "--rate-per-host"
+        case .backOff, .slow: "--no-back-off"
+        case .silent: "--host-timeout"
+        case .robots: "--robots"
+        }
+    }
+}

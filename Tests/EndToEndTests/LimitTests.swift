@@ -1,0 +1,118 @@
+import Glibc
+import Origin
+import Prefetch
+import Redis
+import TestSupport
+import Testing
+import WebImage
+
+/// What holds a run back, as the built programs tell it while something does.
+@Suite("What limits a run", .timeLimit(.minutes(3)))
+struct LimitTests {
+    private func limit(_ bench: FaultBench) async throws -> RunLimit? {
+        let snapshot = try await bench.queue.views.snapshot(newest: 5)
+        return RunLimit(workers: snapshot.workers, batches: snapshot.batches)
+    }
+
+    /// Waits for a cause; then status says the same, if it is still so.
+    private func expect(_ cause: LimitCause, _ bench: FaultBench) async throws -> RunLimit {
+        var found: RunLimit?
+        try await until {
+            found = try await limit(bench)
+            return found?.cause == cause
+        }
+        return try #require(found)
+    }
+
+    private func end(_ workers: [ChildProcess]) async {
+        for worker in workers {
+            worker.signal(SIGKILL)
+            await worker.wait()
+        }
+    }
+
+    @Test("The servers' answers: a delay before each header; then a pause, and nobody; all views tell it")
+    func servers() async throws {
+        let bench = try await FaultBench(appendOnly: false, delay: 0.5)
+        try await bench.submit(4_000)
+        #expect(try await limit(bench)?.cause == .workers)
+        let watch = try await bench.coord(["watch", "urls", "--progress", "plain"])
+        let workers = try await bench.workers(2)
+        let found = try await expect(.servers, bench)
+        #expect(found.figures.slotsFull > 50 && found.figures.answering > 50)
+        // The cause may have been another one at the first lines.
+        try await until { watch.stderr.contains(" limit=servers why=\"") }
+        watch.signal(SIGINT)
+        await watch.wait()
+        try await until { try await bench.ran(["status"]).stdout.contains("limited by the servers' answers") }
+        let json = try await bench.ran(["status", "urls", "--json"]).stdout
+        #expect(json.contains(#""limit":{"cause":"servers","detail":""#), "\(json)")
+        #expect(json.contains(#""option":"--max-concurrent-downloads""#), "\(json)")
+        try await until {
+            try await bench.ran(["metrics"]).stdout.contains(
+                #"prefetch_limit_seconds_total{queue="default",batch="urls",cause="servers"}"#)
+        }
+        let page = try await bench.ran(["report", "urls"]).stdout
+        #expect(page.contains("What limited it"))
+        try await bench.ran(["pause", "--all"])
+        _ = try await expect(.paused, bench)
+        try await bench.ran(["resume", "--all"])
+        _ = try await expect(.servers, bench)
+        await end(workers)
+        // After their lease.
+        _ = try await expect(.workers, bench)
+    }
+
+    @Test("Politeness: --max-per-host, --rate-per-host and Retry-After are told apart, each with its host")
+    func politeness() async throws {
+        for (options, reason) in [
+            (["--max-per-host", "2"], HostWait.Reason.transfers), (["--rate-per-host", "3"], .rate), ([], .backOff),
+        ] {
+            let bench = try await FaultBench(appendOnly: false, delay: 0.2)
+            if reason == .backOff { bench.origin.setFallback { _ in .busy(retryAfter: 60) } }
+            try await bench.submit(600, "urls", options)
+            let workers = try await bench.workers(1)
+            var found: RunLimit?
+            try await until {
+                found = try await limit(bench)
+                return found?.cause == .politeness && found?.figures.hostWaits.first?.reason == reason
+            }
+            #expect(found?.figures.hostWaits.first?.host.hasPrefix("127.0.0.1") == true, "\(reason)")
+            await end(workers)
+        }
+    }
+
+    @Test("The configured rate: --limit-rate holds all transfers back")
+    func rate() async throws {
+        let bench = try await FaultBench(appendOnly: false, delay: 0)
+        let large = GeneratedImage.jpeg(seed: 9, width: 900, height: 600)
+        bench.origin.setFallback { _ in OriginResponse(body: large) }
+        try await bench.submit(400)
+        let workers = try await bench.workers(1, ["--limit-rate", "50K"])
+        _ = try await expect(.rate, bench)
+        await end(workers)
+    }
+
+    @Test("The list: its last URLs are in flight, and nothing is left to claim")
+    func list() async throws {
+        let bench = try await FaultBench(appendOnly: false, delay: 0)
+        bench.origin.setFallback { _ in OriginResponse(fault: .stallBeforeHeader) }
+        try await bench.submit(3)
+        let workers = try await bench.workers(1)
+        let found = try await expect(.list, bench)
+        #expect(found.list == .queued)
+        await end(workers)
+    }
+
+    @Test("Redis: each reply comes a quarter of a second late, and transfers have nothing to do meanwhile")
+    func redis() async throws {
+        let bench = try await FaultBench(appendOnly: false, delay: 0)
+        try await bench.submit(2_000, "urls", ["--job-size", "1"])
+        let proxy = FaultProxy(target: bench.redis.socketPath)
+        proxy.arm(.delayReply(milliseconds: 250), every: 1)
+        let workers = try await bench.workers(1, url: proxy.url)
+        let found = try await expect(.redis, bench)
+        #expect(found.figures.redisLongest >= 250)
+        await end(workers)
+    }
+}

@@ -1,0 +1,140 @@
+import Prefetch
+import Testing
+import WebImage
+
+@testable import PrefetchCommands
+
+@Suite("What limits a run, in words", .timeLimit(.minutes(1)))
+struct LimitTextTests {
+    private static func limit(_ cause: LimitCause, _ change: (inout RunLimit) -> Void = { _ in }) -> RunLimit {
+        var limit = RunLimit(cause)
+        (limit.workers, limit.allWorkers, limit.slots, limit.transferring) = (2, 2, 64, 64)
+        (limit.figures.processors, limit.figures.machineBusy) = (4, 97)
+        change(&limit)
+        return limit
+    }
+
+    private static let lines: [(RunLimit, String)] = [
+        (limit(.starting), "the workers are starting"),
+        (limit(.nothing), "nothing holds the run back for long"),
+        (
+            limit(.paused) { $0.isBatchPaused = true },
+            "limited by a pause: the batch is paused; see prefetch-coord resume"
+        ),
+        (limit(.fault) { $0.trouble = "no\u{1B}[2J space" }, "limited by a local fault: no\\x1b[2J space"),
+        (
+            limit(.list) { ($0.transferring, $0.retrying) = (3, 1) },
+            "limited by the list: nothing is left to claim, 3 in flight, 1 before their next try"
+        ),
+        (
+            limit(.list) { $0.list = .feeding },
+            "limited by the list: workers take URLs faster than they are queued; see --window"
+        ),
+        (limit(.redis) { $0.figures.redisLongest = 230 }, "limited by Redis: it answers after 230 ms; see --job-size"),
+        (
+            limit(.disk) { $0.figures.fileOldest = 3_200 },
+            "limited by the disk: a file call has not returned for 3.2 s; see --cache"
+        ),
+        (
+            limit(.disk) { $0.figures.fileBusy = 70 },
+            "limited by the disk: file calls take 70% of the time of the checks; see --durability"
+        ),
+        (
+            limit(.checking) { $0.figures.checkCPU = 310 },
+            "limited by this machine's processors (checking): 4 processors 97% busy; checking takes 310% of one; see --validate"
+        ),
+        (
+            limit(.network) { ($0.figures.machineBusy, $0.figures.transferCPU) = (30, 96) },
+            "limited by this machine's processors (transfers): 4 processors 30% busy; a thread of transfers takes 96% of one; "
+                + "see --workers"
+        ),
+        (
+            limit(.politeness) { limit in
+                (limit.waitingForHost, limit.workers, limit.allWorkers) = (1_412, 3, 4)
+                limit.figures.hostWaits = [
+                    HostWait(host: "a.example", reason: .rate, count: 1_400),
+                    HostWait(host: "b.example", reason: .backOff, count: 12),
+                ]
+            },
+            "limited by politeness, 3 of 4 workers: 1,412 URLs wait for their hosts, a.example 1,400 (--rate-per-host), "
+                + "b.example 12 (back-off); see --rate-per-host"
+        ),
+        (
+            limit(.resolver) { $0.names.waiting = 45 },
+            "limited by the resolver: 45 names wait for it; see --dns-servers"
+        ),
+        (
+            limit(.rate) { $0.figures.received = 1_250_000 },
+            "limited by the configured rate: it holds transfers back at 1.3 MB/s; see --limit-rate"
+        ),
+        (
+            limit(.servers) { $0.figures.answering = 87 },
+            "limited by the servers' answers: 64 of 64 slots in use, 87% of their time before the first byte; "
+                + "see --max-concurrent-downloads"
+        ),
+        (
+            limit(.link) { $0.figures.received = 12_000_000 },
+            "limited by the link or the servers' sending rate: 64 of 64 slots in use and receiving, 12.0 MB/s in all; "
+                + "see --max-concurrent-downloads"
+        ),
+        (
+            limit(.workers) { ($0.workers, $0.allWorkers) = (0, 0) },
+            "limited by the workers: none sends a heartbeat; see prefetch-worker"
+        ),
+    ]
+
+    @Test("Every cause has its sentence, with the figures and the option that changes it")
+    func sentences() {
+        for (limit, text) in Self.lines { #expect(LimitText.line(limit) == text) }
+        #expect(Set(Self.lines.map(\.0.cause)) == Set(LimitCause.allCases))
+    }
+
+    @Test("As JSON: cause, detail, option and workers; null without a running batch")
+    func json() {
+        #expect(LimitText.object(nil).text == "null")
+        #expect(
+            LimitText.object(Self.limit(.resolver) { $0.names.waiting = 2 }).text
+                == #"{"cause":"resolver","detail":"2 names wait for it","option":"--dns-servers","workers":2,"of_workers":2}"#)
+    }
+
+    private func load(_ limit: RunLimit?) -> WorkerLoad {
+        var load = WorkerLoad()
+        (load.workers, load.inFlight, load.limit) = (2, 64, limit)
+        return load
+    }
+
+    private let status = BatchStatus(
+        id: "b", state: .running, total: 100, counts: PrefetchCounts(), created: 1, ended: 0, at: 2)
+
+    @Test("Live lines have it under the bar; log lines tell it when the cause changes, and not again")
+    func progress() {
+        let servers = Self.limit(.servers) { $0.figures.answering = 87 }
+        let frame = InlineFrame.lines(status, load(servers), ProgressRate(), width: 200, isUnicode: false)
+        #expect(frame.count == 4 && frame[1] == "  " + LimitText.line(servers))
+        #expect(InlineFrame.lines(status, load(nil), ProgressRate(), width: 200, isUnicode: false).count == 3)
+        var lines = ProgressLines()
+        func line(_ limit: RunLimit?) -> String { lines.line(for: status, load(limit)) }
+        #expect(line(servers).contains(" limit=servers why=\"64 of 64 slots in use, 87% "))
+        #expect(!line(Self.limit(.servers) { $0.figures.answering = 90 }).contains("limit="))
+        #expect(line(Self.limit(.fault) { $0.trouble = "a \"b\"" }).hasSuffix(" limit=fault why=\"a 'b'\""))
+        #expect(!line(nil).contains("limit="))
+    }
+
+    @Test("Metrics have the cause of the run, workers by cause, and seconds by batch and cause")
+    func metrics() {
+        var queue = QueueSnapshot()
+        var status = status
+        status.limits.add(.servers, milliseconds: 2_500)
+        queue.batches = [status]
+        var report = WorkerReport()
+        (report.limit, report.inFlight) = (.servers, 3)
+        queue.workers = ["a": .init(report, leaseLeft: 9_000)]
+        let text = MetricFormat.prometheus.text(QueueMetrics.families(queue, nil, took: 0), queue: "q")
+        for line in [
+            #"prefetch_limit_info{queue="q",cause="servers",option="--max-concurrent-downloads"} 1"#,
+            #"prefetch_limited_workers{queue="q",cause="servers"} 1"#,
+            #"prefetch_limited_workers{queue="q",cause="list"} 0"#,
+            #"prefetch_limit_seconds_total{queue="q",batch="b",cause="servers"} 2.5"#,
+        ] { #expect(text.contains(line + "\n"), "\(line)") }
+    }
+}

@@ -4,6 +4,7 @@ public enum ConcurrentDownloads: Sendable, Hashable, ExpressibleByIntegerLiteral
     case auto
     case fixed(Int)
 
+    /// A fixed number.
     public init(integerLiteral value: Int) { self = .fixed(value) }
 
     /// `auto`, or a number as Redis and the command line have it; nil: neither.
@@ -16,6 +17,7 @@ public enum ConcurrentDownloads: Sendable, Hashable, ExpressibleByIntegerLiteral
         self = .fixed(count)
     }
 
+    /// `auto`, or the number: the form that ``init(_:)`` reads.
     public var description: String {
         switch self {
         case .auto: "auto"
@@ -31,6 +33,8 @@ public enum ConcurrentDownloads: Sendable, Hashable, ExpressibleByIntegerLiteral
 }
 
 extension ConcurrentDownloads: Codable {
+    /// Reads the form of ``description``.
+    /// - Throws: `dataCorrupted` if it is neither `auto` nor a number.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.singleValueContainer()
         let text = try container.decode(String.self)
@@ -40,6 +44,7 @@ extension ConcurrentDownloads: Codable {
         self = value
     }
 
+    /// Writes ``description``.
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.singleValueContainer()
         try container.encode(description)

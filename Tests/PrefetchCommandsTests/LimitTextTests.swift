@@ -17,10 +17,7 @@ struct LimitTextTests {
     private static let lines: [(RunLimit, String)] = [
         (limit(.starting), "the workers are starting"),
         (limit(.nothing), "nothing holds the run back for long"),
-        (
-            limit(.paused) { $0.isBatchPaused = true },
-            "limited by a pause: the batch is paused; see prefetch-coord resume"
-        ),
+        (limit(.paused) { $0.isBatchPaused = true }, "limited by a pause (prefetch-coord resume): the batch is paused"),
         (limit(.fault) { $0.trouble = "no\u{1B}[2J space" }, "limited by a local fault: no\\x1b[2J space"),
         (
             limit(.list) { ($0.transferring, $0.retrying) = (3, 1) },
@@ -28,25 +25,25 @@ struct LimitTextTests {
         ),
         (
             limit(.list) { $0.list = .feeding },
-            "limited by the list: workers take URLs faster than they are queued; see --window"
+            "limited by the list (--window): workers take URLs faster than they are queued"
         ),
-        (limit(.redis) { $0.figures.redisLongest = 230 }, "limited by Redis: it answers after 230 ms; see --job-size"),
+        (limit(.redis) { $0.figures.redisLongest = 230 }, "limited by Redis (--job-size): it answers after 230 ms"),
         (
             limit(.disk) { $0.figures.fileOldest = 3_200 },
-            "limited by the disk: a file call has not returned for 3.2 s; see --cache"
+            "limited by the disk (--cache): a file call has not returned for 3.2 s"
         ),
         (
             limit(.disk) { $0.figures.fileBusy = 70 },
-            "limited by the disk: file calls take 70% of the time of the checks; see --durability"
+            "limited by the disk (--durability): file calls take 70% of the time of the checks"
         ),
         (
             limit(.checking) { $0.figures.checkCPU = 310 },
-            "limited by this machine's processors (checking): 4 processors 97% busy; checking takes 310% of one; see --validate"
+            "limited by this machine's processors for checking (--validate): 4 processors 97% busy; checking takes 310% of one"
         ),
         (
             limit(.network) { ($0.figures.machineBusy, $0.figures.transferCPU) = (30, 96) },
-            "limited by this machine's processors (transfers): 4 processors 30% busy; a thread of transfers takes 96% of one; "
-                + "see --workers"
+            "limited by this machine's processors for transfers (--workers): 4 processors 30% busy; "
+                + "a thread of transfers takes 96% of one"
         ),
         (
             limit(.politeness) { limit in
@@ -56,30 +53,30 @@ struct LimitTextTests {
                     HostWait(host: "b.example", reason: .backOff, count: 12),
                 ]
             },
-            "limited by politeness, 3 of 4 workers: 1,412 URLs wait for their hosts, a.example 1,400 (--rate-per-host), "
-                + "b.example 12 (back-off); see --rate-per-host"
+            "limited by politeness (--rate-per-host), 3 of 4 workers: 1,412 URLs wait for their hosts, "
+                + "a.example 1,400 (--rate-per-host), b.example 12 (back-off)"
         ),
         (
             limit(.resolver) { $0.names.waiting = 45 },
-            "limited by the resolver: 45 names wait for it; see --dns-servers"
+            "limited by the resolver (--dns-servers): 45 names wait for it"
         ),
         (
             limit(.rate) { $0.figures.received = 1_250_000 },
-            "limited by the configured rate: it holds transfers back at 1.3 MB/s; see --limit-rate"
+            "limited by the configured rate (--limit-rate): it holds transfers back at 1.3 MB/s"
         ),
         (
             limit(.servers) { $0.figures.answering = 87 },
-            "limited by the servers' answers: 64 of 64 slots in use, 87% of their time before the first byte; "
-                + "see --max-concurrent-downloads"
+            "limited by the servers' answers (--max-concurrent-downloads): 64 of 64 slots in use, "
+                + "87% of their time before the first byte"
         ),
         (
             limit(.link) { $0.figures.received = 12_000_000 },
-            "limited by the link or the servers' sending rate: 64 of 64 slots in use and receiving, 12.0 MB/s in all; "
-                + "see --max-concurrent-downloads"
+            "limited by the link or the servers' sending rate (--max-concurrent-downloads): "
+                + "64 of 64 slots in use and receiving, 12.0 MB/s in all"
         ),
         (
             limit(.workers) { ($0.workers, $0.allWorkers) = (0, 0) },
-            "limited by the workers: none sends a heartbeat; see prefetch-worker"
+            "limited by the workers (prefetch-worker): none sends a heartbeat"
         ),
     ]
 

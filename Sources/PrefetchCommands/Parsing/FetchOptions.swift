@@ -321,6 +321,7 @@ enum OptionFile {
 extension DownloadExecutionOrder: ExpressibleByArgument {}
 
 extension ConcurrentDownloads: ExpressibleByArgument {
+    /// `auto` or a number; ``check()`` has its range.
     public init?(argument: String) { self.init(argument) }
 
     func check() throws {

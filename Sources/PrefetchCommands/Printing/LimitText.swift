@@ -4,14 +4,14 @@ internal import WebImage
 
 /// What holds a run back, in words and as JSON. Every view has its words from here.
 enum LimitText {
-    /// `limited by politeness, 3 of 4 workers: 812 URLs wait for their hosts, a.example 400 (--max-per-host); see --max-per-host`
+    /// `limited by politeness (--max-per-host), 3 of 4 workers: 812 URLs wait for their hosts, a.example 400 (--max-per-host)`: the option
+    /// comes before the figures, which a narrow screen cuts.
     static func line(_ limit: RunLimit) -> String {
-        var text =
-            limit.cause == .nothing || limit.cause == .starting ? detail(limit) : "limited by \(name(limit.cause))"
+        guard limit.cause != .nothing && limit.cause != .starting else { return detail(limit) }
+        var text = "limited by \(name(limit.cause))"
+        if let option = option(limit) { text += " (\(option))" }
         if limit.workers < limit.allWorkers { text += ", \(limit.workers) of \(limit.allWorkers) workers" }
-        if limit.cause != .nothing && limit.cause != .starting { text += ": \(detail(limit))" }
-        if let option = option(limit) { text += "; see \(option)" }
-        return text
+        return "\(text): \(detail(limit))"
     }
 
     static func name(_ cause: LimitCause) -> String {
@@ -22,8 +22,8 @@ enum LimitText {
         case .list: "the list"
         case .redis: "Redis"
         case .disk: "the disk"
-        case .checking: "this machine's processors (checking)"
-        case .network: "this machine's processors (transfers)"
+        case .checking: "this machine's processors for checking"
+        case .network: "this machine's processors for transfers"
         case .politeness: "politeness"
         case .resolver: "the resolver"
         case .rate: "the configured rate"

@@ -13,7 +13,7 @@ package struct WorkerFigures: Sendable, Equatable {
     package var answering = 0
     /// Share in which the configured rate held transfers back.
     package var rateLimited = 0
-    /// Body bytes per second.
+    /// Bytes of responses per second, headers included.
     package var received = 0
     /// The hosts with the most URLs that wait although slots are free.
     package var hostWaits: [HostWait] = []

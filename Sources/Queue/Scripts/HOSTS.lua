@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- HOSTS: adds a worker's requests to hosts since its last call to `h404` … and the fields of FetchTally and LimitTimes
--- of the batches, and to their hosts (256 per batch at most). A batch that is over is added to while it exists; new keys
--- expire with it.
+-- of the batches, and to their hosts (256 per batch at most). A batch that is over is added to while it exists; new
+-- keys expire with it.
 -- ARGV: worker, token, then batch and lines (HostTally) of each batch.
 -- Result: 1; 0 if this was the last token already, or the worker has no record.
 -- Cost: five commands per batch, one per status and figure; once a second, and only from workers that have URLs.

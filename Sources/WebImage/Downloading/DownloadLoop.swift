@@ -32,7 +32,7 @@ final class DownloadLoop {
     private var nextRetry = 0
     private var now = 0.0
     private var untrusted = UntrustedSites()
-    private let tally = TransferTally()
+    private let tally: TransferTally
     private var idleWaiters: [UnsafeContinuation<Void, Never>] = []
     /// Results of this and earlier turns for ``handOver()``: callers that are resumed together wake their threads once.
     private var results: [(operation: DownloadOperation, result: Result<DownloadedImage, WebImageError>)] = []
@@ -42,12 +42,13 @@ final class DownloadLoop {
 
     init(
         _ configuration: ImageDownloader.Configuration, admission: DownloadAdmission, session: CurlSession,
-        transfers: RunningTransfers, listeners: DownloadListeners, proven: ProvenSites
+        transfers: RunningTransfers, tally: TransferTally, listeners: DownloadListeners, proven: ProvenSites
     ) {
         profile = RequestProfile(configuration)
         self.admission = admission
         self.session = session
         self.transfers = transfers
+        self.tally = tally
         self.listeners = listeners
         self.proven = proven
         limit = configuration.maxConcurrentDownloads
@@ -396,12 +397,6 @@ final class DownloadLoop {
             waitingForHost: active < limit ? max(0, waiting - names) : 0,
             waitingForName: active < limit ? names : 0, operations: operations.count,
             names: admission.names.figures(now: MonotonicClock.now), work: work)
-    }
-
-    /// What the transfers did since the last call; nothing at the first.
-    func sample() -> TransferSample {
-        let now = MonotonicClock.now
-        return tally.sample(running: transfers.activeCount, of: transfers.operations, now: now)
     }
 
     private var stages: TransferStages {

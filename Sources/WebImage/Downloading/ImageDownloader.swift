@@ -15,6 +15,8 @@ public actor ImageDownloader {
     private let loop: DownloadLoop
     private let admission: DownloadAdmission
     private let session: CurlSession
+    private let transfers: RunningTransfers
+    private let tally = TransferTally()
     private nonisolated let listeners = DownloadListeners()
     /// Default jar for cookies, for the lifetime of the session.
     private nonisolated let ownJar = CookieJar()
@@ -60,9 +62,9 @@ public actor ImageDownloader {
         admission = DownloadAdmission(
             configuration, proven: proven, sockets: multi.names, closed: blockedEndpoints,
             readRobots: { site, profile in reference.downloader?.readRobots(of: site, profile) })
+        transfers = RunningTransfers(multi, session: session, spooling: spooling)
         loop = DownloadLoop(
-            configuration, admission: admission, session: session,
-            transfers: RunningTransfers(multi, session: session, spooling: spooling),
+            configuration, admission: admission, session: session, transfers: transfers, tally: tally,
             listeners: listeners, proven: proven)
         maxConcurrentDownloads = configuration.maxConcurrentDownloads
         reference.set(self)
@@ -186,7 +188,10 @@ public actor ImageDownloader {
     package var activity: Activity { loop.activity }
 
     /// What the transfers did since the last call, for ``ConcurrencyController``; nothing at the first. Costs a look at each running one.
-    package func sample() -> TransferSample { loop.sample() }
+    package func sample() -> TransferSample {
+        tally.sample(running: transfers.activeCount, of: transfers.operations, now: MonotonicClock.now)
+    }
+
     /// Which hosts downloads wait for although there are free slots, most downloads first. Iterates over all active downloads.
     package var hostWaits: [HostWait] {
         var counts: [String: [HostWait.Reason: Int]] = [:]

@@ -9,7 +9,7 @@ final class RunningTransfers {
     /// Next time to check them; infinity: none has started yet.
     private(set) var nextCheck = Double.infinity
     private var checkInterval = 0.25
-    /// Body bytes of ended transfers.
+    /// Bytes of the responses of ended transfers.
     private var endedBytes = 0
 
     init(_ multi: CurlMulti, session: CurlSession, spooling: SpoolingTransfers) {

@@ -6,7 +6,7 @@ struct TransferStages {
     var isFull = false
     /// Whether the bandwidth limit, or the writing of their files, holds transfers back.
     var isLimited = false, isSpooling = false
-    /// Body bytes of all transfers so far.
+    /// Bytes of all responses so far, headers included.
     var bytes = 0
 }
 

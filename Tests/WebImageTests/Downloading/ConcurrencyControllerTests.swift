@@ -85,12 +85,11 @@ struct ConcurrencyControllerTests {
     /// The best throughput of all fixed numbers with which hardly any URL fails.
     private func best(_ world: World, seed: UInt64) -> (limit: Int, rate: Double) {
         var best = (limit: 0, rate: 0.0)
-        for limit in [8, 16, 32, 64, 128, 256, 512, 1024] {
+        // With more than the router takes, 2 to 7 % of the URLs fail after three tries of 10 s: no number to compare with.
+        for limit in [8, 16, 32, 64, 128, 256, 512, 1024] where limit <= world.mostConnections {
             var simulation = ConcurrencySimulation(world, limit: limit, seed: seed)
-            // With as many as fail, URLs end after three tries of 10 s.
-            let warmUp = simulation.run(world.mostConnections < limit ? 40 : 5)
+            _ = simulation.run(5)
             let result = simulation.run(10)
-            guard warmUp.failedShare <= 0.001, result.failedShare <= 0.001 else { continue }
             if result.rate > best.rate { best = (limit, result.rate) }
         }
         return best

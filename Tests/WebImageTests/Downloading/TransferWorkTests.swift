@@ -20,7 +20,7 @@ struct TransferWorkTests {
         let before = await downloader.activity.work
         try await until { await downloader.activity.work.samples > before.samples + 1 }
         let activity = await downloader.activity
-        #expect(activity.work.full == 0 && activity.work.bytes == 3)
+        #expect(activity.work.full == 0 && activity.work.bytes > 3 && activity.work.bytes < 1_000)
         #expect(activity.work.answering > before.answering && activity.work.receiving == before.receiving)
         #expect(activity.waitingForHost == 3)
         #expect(

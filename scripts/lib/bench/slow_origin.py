@@ -3,7 +3,6 @@ the first packets of others are dropped. Called by auto.py: FOLDER DELAY RATE CO
 
 import collections
 import heapq
-import os
 import resource
 import select
 import socket
@@ -18,7 +17,9 @@ BACKLOG = 0
 
 class Origin:
     def __init__(self, folder, delay, rate, most):
-        self.bodies = {name: self.read(f"{folder}/{name}") for name in os.listdir(folder) if name.endswith((".jpg", ".png", ".gif", ".webp"))}
+        with open(f"{folder}/manifest.tsv", encoding="ascii") as manifest:
+            names = [line.split()[0] for line in manifest]
+        self.bodies = {name: self.read(f"{folder}/{name}") for name in names}
         self.delay, self.rate, self.most = delay, rate, most
         self.listener = socket.socket()
         self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -32,7 +33,6 @@ class Origin:
         self.due = []
         self.turn = 0
         self.pending = collections.defaultdict(bytes)
-        self.rests = {}
 
     @staticmethod
     def read(path):
@@ -68,7 +68,6 @@ class Origin:
         if connection is None:
             return
         self.pending.pop(descriptor, None)
-        self.rests.pop(descriptor, None)
         self.poll.unregister(descriptor)
         connection.close()
         self.watch()

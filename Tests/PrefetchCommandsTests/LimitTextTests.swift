@@ -91,7 +91,8 @@ struct LimitTextTests {
         #expect(LimitText.object(nil).text == "null")
         #expect(
             LimitText.object(Self.limit(.resolver) { $0.names.waiting = 2 }).text
-                == #"{"cause":"resolver","detail":"2 names wait for it","option":"--dns-servers","workers":2,"of_workers":2}"#)
+                == #"{"cause":"resolver","detail":"2 names wait for it","option":"--dns-servers","workers":2,"of_workers":2}"#
+        )
     }
 
     private func load(_ limit: RunLimit?) -> WorkerLoad {

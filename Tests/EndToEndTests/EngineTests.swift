@@ -212,7 +212,9 @@ struct EngineTests {
         // A header may be secret: its name is told, not its value.
         let shown = try await b.coord(["status", "hasty", "--json"])
         #expect(await shown.wait() == .exited(0))
-        #expect(shown.stdout.contains(#""requests":{"header":"Referer","user_agent":"hasty/1","tries":"1"}"#))
+        #expect(
+            shown.stdout.contains(
+                #""requests":{"header":"Referer","user_agent":"hasty/1","tries":"1","ignore_robots_tag":"no"}"#))
         #expect(!shown.stdout.contains("secret.test"))
         let retry = try await b.coord(["retry", "hasty", "--tries", "2", "--retry-delay", "10ms"])
         #expect(await retry.wait() == .exited(0), "\(retry.stderr)")

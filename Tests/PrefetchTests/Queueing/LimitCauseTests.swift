@@ -93,7 +93,7 @@ struct LimitCauseTests {
     func order() {
         let changes: [(LimitCause, (inout WorkerReport) -> Void)] = [
             (.rate, { $0.figures.rateLimited = 90 }),
-            (.resolver, { $0.figures.isResolverSilent = true }),
+            (.resolver, { $0.names = Self.names(waiting: 1, silence: 6_000) }),
             (.politeness, { $0.waitingForHost = 40 }),
             (.checking, { ($0.figures.machineBusy, $0.figures.cpu) = (99, 300) }),
             (.disk, { $0.figures.fileBusy = 90 }),

@@ -134,7 +134,7 @@ struct PausingTests {
             try await f.queue.workers.beat(
                 worker: worker, lease: 60_000, trouble: false, batches: [BatchIdentity(id: "a", nonce: "a")], about: [])
         }
-        #expect(try await beat("w") == .init(isWorkerPaused: true, batches: [.init(state: "running")]))
+        #expect(try await beat("w") == .init(isWorkerPaused: true, workers: 2, batches: [.init(state: "running")]))
         #expect(try await beat("v")?.isWorkerPaused == false)
         #expect(try await f.claim("v", 1, count: 9).count == 2)
         #expect(try await f.queue.workerRecords.all().map(\.report.isPaused) == [false, true])
@@ -161,13 +161,13 @@ struct PausingTests {
         let batches: [QueueWorkers.WorkerSettings.Batch] = [
             .init(state: "running"), .init(state: "running", isPaused: true), .init(state: "gone"),
         ]
-        #expect(try await beat("w") == .init(isQueuePaused: true, batches: batches))
+        #expect(try await beat("w") == .init(isQueuePaused: true, workers: 2, batches: batches))
         #expect(try await f.queue.control.setConcurrency(8, worker: nil) == 2)
         #expect(try await f.queue.control.setConcurrency(64, worker: "w") == 1)
         #expect(try await f.queue.control.setConcurrency(64, worker: "none") == 0)
         #expect(
             try await beat("w")
-                == .init(isQueuePaused: true, ownConcurrency: 64, queueConcurrency: 8, batches: batches))
+                == .init(isQueuePaused: true, ownConcurrency: 64, queueConcurrency: 8, workers: 2, batches: batches))
         #expect(try await beat("v")?.ownConcurrency == nil)
         #expect(try await f.queue.views.snapshot().orders == .init(isPaused: true, concurrency: 8))
         // One goes back to what all were told; what is said to all afterwards is for all.
@@ -181,7 +181,7 @@ struct PausingTests {
         #expect(try await beat("w")?.queueConcurrency == .auto)
         #expect(try await f.queue.views.snapshot().orders.concurrency == .auto)
         #expect(try await f.queue.control.setConcurrency(nil, worker: nil) == 2)
-        #expect(try await beat("w") == .init(isQueuePaused: true, batches: batches))
+        #expect(try await beat("w") == .init(isQueuePaused: true, workers: 2, batches: batches))
         #expect(try await f.redis("EXISTS", f.keys.concurrency, f.keys.worker("none")).int == 0)
     }
 

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/time.h>
 
 typedef struct ares_channeldata *ccares_channel;
 
@@ -75,13 +74,6 @@ static inline void ccares_ask(ccares_channel channel, const char *name, int fami
     hints.ai_family = family;
     hints.ai_flags = ARES_AI_NOSORT;
     ares_getaddrinfo(channel, name, NULL, &hints, ended, context);
-}
-
-/// Milliseconds until the next timeout of a query, rounded up; -1 without one.
-static inline int ccares_timeout(ccares_channel channel) {
-    struct timeval time;
-    if (!ares_timeout(channel, NULL, &time)) return -1;
-    return (int)(time.tv_sec * 1000 + (time.tv_usec + 999) / 1000);
 }
 
 /// What the end of a query means.

@@ -19,7 +19,7 @@ final class NameChannel {
     /// c-ares has it as its callback's context.
     private let sockets: NameSockets
     private var ended: [(number: Int, reply: NameReply)] = []
-    private var inFlight = 0
+    private(set) var inFlight = 0
 
     /// * `server`: nil: the first one of resolv.conf(5), or this machine if it names none.
     /// * `timeout`: seconds until a query ends without an answer.
@@ -81,13 +81,6 @@ final class NameChannel {
         guard !ended.isEmpty else { return [] }
         defer { ended = [] }
         return ended
-    }
-
-    /// Seconds until ``endLate()`` is due; infinity without queries.
-    var timeout: Double {
-        guard inFlight > 0 else { return .infinity }
-        let milliseconds = ccares_timeout(channel)
-        return milliseconds < 0 ? .infinity : Double(milliseconds) / 1000
     }
 
     private static func reply(_ status: Int32, _ answer: UnsafeMutablePointer<ares_addrinfo>?) -> NameReply {

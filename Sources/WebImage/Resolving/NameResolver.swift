@@ -222,7 +222,7 @@ final class NameResolver {
 
     /// When ``turn(now:)`` is due; infinity: never by itself.
     func nextWake(now: Double) -> Double {
-        var next = min(now + servers.nextTimeout, repetitions.min?.time ?? .infinity, late.min?.time ?? .infinity)
+        var next = min(servers.nextLook, repetitions.min?.time ?? .infinity, late.min?.time ?? .infinity)
         next = min(next, witness.nextWake(window))
         if !ready.isEmpty { next = min(next, window.mayAsk(now: now) ? now : window.nextTime) }
         return next
@@ -271,12 +271,17 @@ final class NameResolver {
             part.failingSince = since
             part.failures += 1
             var isOver = now - since >= settings.waitLimit
-            if case .unanswered = reply { isOver = isOver && part.failures >= Self.fewestUnanswered }
+            var step = part.failures - 1
+            if case .unanswered = reply {
+                isOver = isOver && part.failures >= Self.fewestUnanswered
+                // Its timeout was a pause already.
+                step -= 1
+            }
             if isOver {
                 part.end = reply
                 return
             }
-            pause = min(Self.longestPause, Self.firstPause * pow(2, Double(part.failures - 1)))
+            pause = min(Self.longestPause, Self.firstPause * pow(2, Double(step)))
         }
         // The addresses of the other family are enough.
         if part.queries > 1, question.parts.contains(where: { !$0.addresses.isEmpty }) {

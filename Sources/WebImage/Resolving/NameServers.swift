@@ -12,6 +12,8 @@ final class NameServers {
     /// Seconds between two looks at it.
     private static let interval = 10.0
     private static let most = 8
+    /// Seconds between two looks for queries whose time is over: c-ares would go through all of them to tell the next.
+    private static let lateInterval = 0.1
     private let given: [String]
     private let timeout: Double
     private let sockets: NameSockets
@@ -19,7 +21,9 @@ final class NameServers {
     private var preferred = 0
     private var asked: [Int: (server: Int, began: Double)] = [:]
     private var version = FileVersion.none
-    private var nextLook = -Double.infinity
+    private var nextReading = -Double.infinity
+    /// When ``takeEnded(now:)`` is due without an event; infinity: never.
+    private(set) var nextLook = Double.infinity
     /// Ends that came without a channel.
     private var unsent: [Int] = []
 
@@ -36,6 +40,7 @@ final class NameServers {
     /// * `last`: the one that was asked the same before: then another one, if there is one.
     func ask(_ name: String, _ family: AddressFamily, number: Int, after last: Int?, now: Double) -> Int {
         if servers.isEmpty { open() }
+        nextLook = min(nextLook, now + Self.lateInterval)
         guard !servers.isEmpty else {
             unsent.append(number)
             return 0
@@ -67,12 +72,15 @@ final class NameServers {
         }
         var all: [(number: Int, reply: NameReply)] = unsent.map { ($0, .unanswered("out of memory")) }
         unsent = []
+        let looks = now >= nextLook
+        if looks { nextLook = .infinity }
         for index in servers.indices {
-            servers[index].channel.endLate()
+            if looks { servers[index].channel.endLate() }
             for end in servers[index].channel.takeEnded() {
                 note(end.number, end.reply, now: now)
                 all.append(end)
             }
+            if servers[index].channel.inFlight > 0 { nextLook = min(nextLook, now + Self.lateInterval) }
         }
         return all
     }
@@ -91,17 +99,11 @@ final class NameServers {
 
     /// Reads resolv.conf again if it has changed; looks at it every ten seconds at most. Then every query has been withdrawn.
     func renew(now: Double) -> Bool {
-        guard given.isEmpty, now >= nextLook else { return false }
-        nextLook = now + Self.interval
+        guard given.isEmpty, now >= nextReading else { return false }
+        nextReading = now + Self.interval
         guard !servers.isEmpty, FileVersion(of: Self.file) != version else { return false }
         servers = []
         asked = [:]
         return true
-    }
-
-    /// Seconds until ``takeEnded(now:)`` is due without an event; infinity: never.
-    var nextTimeout: Double {
-        if !unsent.isEmpty { return 0 }
-        return servers.lazy.map(\.channel.timeout).min() ?? .infinity
     }
 }

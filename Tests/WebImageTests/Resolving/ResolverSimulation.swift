@@ -167,7 +167,7 @@ struct ResolverSimulation {
                 result.end = now
                 return
             }
-            pause = min(8, pow(2, Double(failures - 1)))
+            pause = min(8, pow(2, Double(end == .failed ? failures - 1 : failures - 2)))
         }
         at(now + pause, .again(window: window, name: name))
     }

@@ -1,16 +1,17 @@
 // Decodes a JPEG, to pixels or, as a check, at an eighth of its size. Bytes that end before EOI never get here unless they are to be decoded as far
 // as they go: jpeg_structure.c rejects them.
 //
-// The check: libjpeg reports all problems with the data while it reads markers and Huffman codes, which it reads completely at any scale. Skipped are
-// only the inverse DCT, upsampling and colour conversion, which cannot fail. Of the modes with the verdict of a full decode this is the
-// cheapest (CodecVerdictTests compares them with damage at every byte): 46 % of the time of full RGB, and 9 % less than an eighth in
-// colour. Three traps:
+// The check: most images are proved to be whole without libjpeg (jpeg_walk.c), which decides on the others. It reports all problems with the
+// data while it reads markers and Huffman codes, which it reads completely at any scale. Skipped are only the inverse DCT, upsampling and
+// colour conversion, which cannot fail. Of the modes with the verdict of a full decode this is the cheapest (CodecVerdictTests compares
+// them with damage at every byte): 46 % of the time of full RGB, and 9 % less than an eighth in colour. Three traps:
 // - for grey output libjpeg drops the chroma components after their Huffman codes, without checking their sampling factors (jdsample.c);
 //   `has_whole_sampling` does so.
 // - DC differences that overflow an int are only detected in output components (jdhuff.c, dc_needed). With differences of at most 32,767
 //   that takes more than 65,536 blocks; `may_overflow` keeps such images in colour.
 // - a component missing from all scans is silently painted grey; `has_every_component` detects that.
 #include "codecs.h"
+#include "jpeg_walk.h"
 
 #include <setjmp.h>
 #include <stdio.h>
@@ -163,6 +164,7 @@ static void finish(jpeg_decoder *decoder) {
 static void check(jpeg_decoder *decoder, const request_t *request) {
     struct jpeg_decompress_struct *library = &decoder->library;
     if (!start(decoder, request)) return;
+    if (jpeg_walk(library, &decoder->budget)) return;
     library->scale_num = 1;
     library->scale_denom = DCTSIZE;
     library->do_fancy_upsampling = FALSE;

@@ -94,7 +94,7 @@ struct TerminalTests {
         let middle = screen(run).text
         #expect(middle.count { $0.contains("━") || $0.contains(" in flight") } == 2, "\(middle)")
         #expect(middle.count { $0.hasPrefix("prefetch-worker ") } == 1, "\(middle)")
-        #expect(middle.suffix(3).first?.hasSuffix("  199/200") == true, "\(middle)")
+        #expect(middle.suffix(4).first?.hasSuffix("  199/200") == true, "\(middle)")
         origin.release("/held.png")
         #expect(await run.wait() == .exited(3), "\(run.stdout)")
         let end = screen(run)
@@ -117,7 +117,7 @@ struct TerminalTests {
         try await until { watch.stdout.contains("0/10") }
         await b.redis.kill9()
         try await until { screen(watch).text.contains { $0.hasPrefix("waiting for Redis: ") } }
-        #expect(screen(watch).text.suffix(3).first?.hasSuffix("  0/10") == true, "\(screen(watch).text)")
+        #expect(screen(watch).text.suffix(4).first?.hasSuffix("  0/10") == true, "\(screen(watch).text)")
         try await b.redis.start()
         try await until { screen(watch).text.contains("Redis is back") }
         for index in 0..<10 { try await b.settle("tty", index, urls[index]) }

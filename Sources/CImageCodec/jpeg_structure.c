@@ -41,8 +41,10 @@ static bool has_segment(int marker) {
 }
 
 /// Maximum bytes allocated by libjpeg to decode an eighth of the size: rows of samples and, with several scans, the coefficients of all
-/// blocks (jdcoefct.c), 128 bytes per block; each component has as many blocks as fill whole MCUs.
-static uint64_t decode_memory(const uint8_t *frame, uint32_t width, uint32_t height, bool keeps_coefficients) {
+/// blocks (jdcoefct.c), 128 bytes per block; each component has as many blocks as fill whole MCUs. Or, if that is more, by jpeg_walk.c before:
+/// its tables and a copy of the image data.
+static uint64_t decode_memory(const uint8_t *frame, uint32_t width, uint32_t height, bool keeps_coefficients,
+                              size_t file_bytes) {
     enum { FIXED = 128 << 10, ROW_BYTES_PER_COLUMN = 4, BLOCK = 128 };
     const uint8_t *components = frame + 8;
     uint32_t count = frame[7], widest = 1, highest = 1;
@@ -55,7 +57,9 @@ static uint64_t decode_memory(const uint8_t *frame, uint32_t width, uint32_t hei
     uint64_t blocks = 0;
     for (uint32_t i = 0; i < count; i++)
         blocks += columns * (components[3 * i + 1] >> 4) * rows * (components[3 * i + 1] & 15);
-    return FIXED + (uint64_t)count * ROW_BYTES_PER_COLUMN * width + (keeps_coefficients ? blocks * BLOCK : 0);
+    uint64_t rows_of_samples = (uint64_t)count * ROW_BYTES_PER_COLUMN * width;
+    if (keeps_coefficients) return FIXED + rows_of_samples + blocks * BLOCK;
+    return FIXED + (rows_of_samples > file_bytes ? rows_of_samples : file_bytes);
 }
 
 /// Reads the size from a frame header (B.2.2). For a height of 0 the size would follow in DNL, which libjpeg does not read.
@@ -125,7 +129,7 @@ static void walk(const request_t *request, bool header_only, image_codec_result 
         if (marker == EOI) {
             if (scans == 0) return check_end(result, IMAGE_CODEC_DAMAGED, "JPEG without image data");
             result->color = frame_color(frame[7], &facts);
-            result->memory = decode_memory(frame, result->width, result->height, keeps_coefficients);
+            result->memory = decode_memory(frame, result->width, result->height, keeps_coefficients, request->count);
             return;
         }
         if (!has_segment(marker))

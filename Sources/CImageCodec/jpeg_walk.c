@@ -229,12 +229,15 @@ static bool walk_scan(const struct jpeg_decompress_struct *library, const scan *
     }
 }
 
-/// Whether the image is one that is walked, and its tables are there; fills in `tables`, of DC and of AC codes by number.
-static bool prepare(const struct jpeg_decompress_struct *library, table *tables, scan *scan) {
+/// Whether it is a sequential image of 8 bits a sample with one scan.
+static bool is_usual(const struct jpeg_decompress_struct *library) {
     bool has_usual_scan = library->Ss == 0 && library->Se == DCTSIZE2 - 1 && library->Ah == 0 && library->Al == 0;
-    if (library->progressive_mode || library->arith_code || library->data_precision != 8 || !has_usual_scan ||
-        library->comps_in_scan != library->num_components)
-        return false;
+    return !library->progressive_mode && !library->arith_code && library->data_precision == 8 && has_usual_scan &&
+           library->comps_in_scan == library->num_components;
+}
+
+/// Whether its tables are there; fills in `tables`, of DC and of AC codes by number.
+static bool prepare(const struct jpeg_decompress_struct *library, table *tables, scan *scan) {
     bool is_built[2 * NUM_HUFF_TBLS] = {false};
     for (int i = 0; i < library->comps_in_scan; i++) {
         const jpeg_component_info *component = library->cur_comp_info[i];
@@ -274,6 +277,7 @@ static bool prepare(const struct jpeg_decompress_struct *library, table *tables,
 }
 
 bool jpeg_walk(const struct jpeg_decompress_struct *library, check_budget *budget) {
+    if (!is_usual(library)) return false;
     scan scan = {.blocks_in_mcu = 0};
     table *tables = malloc(2 * NUM_HUFF_TBLS * sizeof *tables);
     uint8_t *data = malloc(library->src->bytes_in_buffer + PADDING);

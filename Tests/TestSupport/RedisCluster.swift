@@ -90,6 +90,8 @@ package final class RedisCluster: Sendable {
 
     /// Moves the slot of a key with all its keys to another master, as redis-cli does it; `meanwhile` runs when half of them have gone.
     package func move(slotOf key: String, to target: Int, meanwhile: () async throws -> Void = {}) async throws {
+        // A node that has not heard of a fail-over yet refuses keys: CLUSTERDOWN.
+        try await untilAll { $0.contains("cluster_state:ok") }
         let slot = "\(try await slot(of: key))"
         guard let source = try await owner(of: key) else { throw NotReady(description: "nobody has slot \(slot)") }
         let (sourceID, targetID) = (try await id(of: source), try await id(of: target))

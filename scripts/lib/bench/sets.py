@@ -1,4 +1,4 @@
-"""The benchmark `sets`: every set with every tool that is installed, in one run; the tables and two charts of docs/PERFORMANCE.md.
+"""The benchmark `sets`: every set with every tool that is installed, in one run; tables, and two charts.
 
 Called by scripts/bench."""
 

@@ -50,6 +50,11 @@ struct TerminalTests {
         #expect(!end.text.contains { $0.contains("━") } && end.rows.last == "")
     }
 
+    /// The line below the last one with a beginning: the first of the live lines, whose number varies.
+    private func below(_ beginning: String, _ lines: [String]) -> String? {
+        lines.lastIndex { $0.hasPrefix(beginning) }.flatMap { $0 + 1 < lines.count ? lines[$0 + 1] : nil }
+    }
+
     @Test("What the workers of a run print goes above the lines, and nothing of it is lost")
     func run() async throws {
         let b = try await RemoteBatch()
@@ -94,7 +99,7 @@ struct TerminalTests {
         let middle = screen(run).text
         #expect(middle.count { $0.contains("━") || $0.contains(" in flight") } == 2, "\(middle)")
         #expect(middle.count { $0.hasPrefix("prefetch-worker ") } == 1, "\(middle)")
-        #expect(middle.suffix(4).first?.hasSuffix("  199/200") == true, "\(middle)")
+        #expect(below("prefetch-worker ", middle)?.hasSuffix("  199/200") == true, "\(middle)")
         origin.release("/held.png")
         #expect(await run.wait() == .exited(3), "\(run.stdout)")
         let end = screen(run)
@@ -117,7 +122,8 @@ struct TerminalTests {
         try await until { watch.stdout.contains("0/10") }
         await b.redis.kill9()
         try await until { screen(watch).text.contains { $0.hasPrefix("waiting for Redis: ") } }
-        #expect(screen(watch).text.suffix(4).first?.hasSuffix("  0/10") == true, "\(screen(watch).text)")
+        let shown = screen(watch).text
+        #expect(below("waiting for Redis: ", shown)?.hasSuffix("  0/10") == true, "\(shown)")
         try await b.redis.start()
         try await until { screen(watch).text.contains("Redis is back") }
         for index in 0..<10 { try await b.settle("tty", index, urls[index]) }

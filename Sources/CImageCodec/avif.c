@@ -1,8 +1,9 @@
 // Checks and decodes AVIF by libavif, whose structures differ from version to version: the library that is loaded has to be that of the
 // headers at build time.
-#include "codecs.h"
+#include "rows.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #if __has_include(<avif/avif.h>)
@@ -278,11 +279,8 @@ void avif_check(const request_t *request, result_t *result) {
     library.destroy(decoder);
 }
 
+/// Converts an image, or a part of one, to rows without padding.
 static bool convert(const avifImage *image, uint8_t *pixels, uint32_t channels, result_t *result) {
-    if (image->width != result->pixel_width || image->height != result->pixel_height) {
-        check_end(result, IMAGE_CODEC_DAMAGED, "AVIF of another size than announced");
-        return false;
-    }
     avifRGBImage rgb;
     library.set_defaults(&rgb, image);
     rgb.depth = 8;
@@ -292,25 +290,73 @@ static bool convert(const avifImage *image, uint8_t *pixels, uint32_t channels, 
     return fail(result, library.convert(image, &rgb));
 }
 
+static bool next_image(avifDecoder *decoder, result_t *result) {
+    if (!fail(result, library.next_image(decoder))) return false;
+    if (decoder->image->width == result->width && decoder->image->height == result->height) return true;
+    check_end(result, IMAGE_CODEC_DAMAGED, "AVIF of another size than announced");
+    return false;
+}
+
+/// Rows of an image, from an even one on, as an image that shares its planes.
+static avifImage part_of(const avifImage *image, uint32_t first, uint32_t rows) {
+    avifImage part = *image;
+    uint32_t chroma = image->yuvFormat == AVIF_PIXEL_FORMAT_YUV420 ? first / 2 : first;
+    part.height = rows;
+    for (int plane = 0; plane < 3; plane++)
+        if (part.yuvPlanes[plane]) part.yuvPlanes[plane] += (size_t)part.yuvRowBytes[plane] * (plane == 0 ? first : chroma);
+    if (part.alphaPlane) part.alphaPlane += (size_t)part.alphaRowBytes * first;
+    return part;
+}
+
+/// Converts the image in strips, which overlap because the color of a row depends on that of the rows beside it.
+static void put_rows(const avifImage *image, row_sink *sink, result_t *result) {
+    enum { ROWS = 64, OVERLAP = 2 };
+    uint8_t *strip = malloc(sink->stride * (ROWS + 2 * OVERLAP));
+    if (!strip) return check_end(result, IMAGE_CODEC_NO_MEMORY, "no memory to decode an AVIF");
+    for (uint32_t y = 0; y < image->height; y += ROWS) {
+        uint32_t first = y < OVERLAP ? 0 : y - OVERLAP;
+        uint32_t end = image->height - y < ROWS + OVERLAP ? image->height : y + ROWS + OVERLAP;
+        avifImage part = part_of(image, first, end - first);
+        if (!convert(&part, strip, result->channels, result)) break;
+        for (uint32_t row = y; row < y + ROWS && row < image->height; row++) {
+            memcpy(sink->row, strip + sink->stride * (row - first), sink->stride);
+            rows_put(sink);
+        }
+    }
+    free(strip);
+}
+
+static void reduce(const request_t *request, avifDecoder *decoder, result_t *result) {
+    row_sink sink;
+    if (!rows_open(&sink, request, result, result->width, result->height, result->width, result->height)) return;
+    if (next_image(decoder, result)) put_rows(decoder->image, &sink, result);
+    rows_close(&sink);
+}
+
+static void convert_frames(const request_t *request, avifDecoder *decoder, uint32_t frames, result_t *result) {
+    result->pixel_width = result->width;
+    result->pixel_height = result->rows = result->height;
+    if (!check_allocate_pixels(result, &request->limits, frames)) return;
+    size_t canvas = (size_t)result->width * result->height * result->channels;
+    for (uint32_t i = 0; i < frames; i++) {
+        if (!next_image(decoder, result)) return;
+        if (!convert(decoder->image, result->pixels.bytes + canvas * i, result->channels, result)) return;
+        uint32_t milliseconds = frames > 1 ? (uint32_t)(decoder->imageTiming.duration * 1000) : 0;
+        memcpy(result->durations.bytes + 4 * (size_t)i, &milliseconds, 4);
+    }
+}
+
 void avif_pixels(const request_t *request, result_t *result) {
     avifDecoder *decoder = open(request, result);
     if (!decoder) return;
     uint32_t frames = result->frame_count < request->frames ? result->frame_count : request->frames;
-    result->pixel_width = result->width;
-    result->pixel_height = result->rows = result->height;
     result->channels = result->has_alpha || frames > 1 ? 4 : 3;
-    bool goes_on = check_allocate_pixels(result, &request->limits, frames);
-    if (goes_on) {
-        check_copy(&result->icc, decoder->image->icc.data, decoder->image->icc.size);
-        check_copy(&result->exif, decoder->image->exif.data, decoder->image->exif.size);
-    }
-    size_t canvas = (size_t)result->width * result->height * result->channels;
-    for (uint32_t i = 0; goes_on && i < frames; i++) {
-        goes_on = fail(result, library.next_image(decoder)) &&
-                  convert(decoder->image, result->pixels.bytes + canvas * i, result->channels, result);
-        uint32_t milliseconds = frames > 1 ? (uint32_t)(decoder->imageTiming.duration * 1000) : 0;
-        if (goes_on) memcpy(result->durations.bytes + 4 * (size_t)i, &milliseconds, 4);
-    }
+    check_copy(&result->icc, decoder->image->icc.data, decoder->image->icc.size);
+    check_copy(&result->exif, decoder->image->exif.data, decoder->image->exif.size);
+    if (frames == 1 && rows_are_reduced(request, result->width, result->height))
+        reduce(request, decoder, result);
+    else
+        convert_frames(request, decoder, frames, result);
     library.destroy(decoder);
 }
 

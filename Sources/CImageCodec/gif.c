@@ -1,7 +1,7 @@
 // Checks and decodes GIF (GIF89a specification) from header to trailer. The check reads every LZW code of every frame (appendix F) but writes
 // no pixel: of a string only the length counts.
 #include "canvas.h"
-#include "codecs.h"
+#include "rows.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -22,6 +22,8 @@ typedef struct {
     uint32_t global_colors;
     uint64_t frame_pixels;
     uint32_t frames;
+    /// Of a single frame; NULL: frames are drawn on the canvas.
+    row_sink *sink;
     canvas canvas;
 } gif_reader;
 
@@ -187,35 +189,56 @@ static inline bool decode_codes(gif_reader *reader, code_reader *codes, code_tab
 
 // MARK: Pixels
 
-/// The row of the image that the n-th row of the data is (appendix E).
-static uint32_t interlaced_row(uint32_t n, uint32_t height) {
+/// Where in the data of an interlaced image a row is (appendix E).
+static uint32_t stored_row(uint32_t y, uint32_t height) {
     static const uint32_t start[4] = {0, 4, 2, 1}, step[4] = {8, 8, 4, 2};
+    uint32_t before = 0;
     for (int pass = 0; pass < 4; pass++) {
-        uint32_t rows = height > start[pass] ? (height - start[pass] + step[pass] - 1) / step[pass] : 0;
-        if (n < rows) return start[pass] + n * step[pass];
-        n -= rows;
+        if (y % step[pass] == start[pass]) return before + y / step[pass];
+        if (height > start[pass]) before += (height - start[pass] + step[pass] - 1) / step[pass];
     }
-    return 0;
+    return before;
+}
+
+/// RGBA of a row of indices.
+static void paint(const gif_reader *reader, const gif_image *image, const uint8_t *indices, uint32_t columns, uint8_t *into) {
+    for (uint32_t x = 0; x < columns; x++, into += 4) {
+        memset(into, 0, 4);
+        if (indices[x] == reader->transparent_index) continue;
+        if (indices[x] < image->colors) memcpy(into, image->palette + 3 * indices[x], 3);
+        into[3] = 255;
+    }
+}
+
+static uint32_t clipped(uint32_t start, uint32_t length, uint32_t limit) {
+    uint32_t left = start >= limit ? 0 : limit - start;
+    return length < left ? length : left;
+}
+
+/// Puts the rows of a single image, on a transparent screen, into the sink.
+static void put_rows(gif_reader *reader, const gif_image *image, const uint8_t *indices) {
+    const result_t *result = reader->result;
+    row_sink *sink = reader->sink;
+    uint32_t columns = clipped(image->x, image->width, result->width);
+    for (uint32_t y = 0; y < result->height; y++) {
+        memset(sink->row, 0, sink->stride);
+        if (columns > 0 && y >= image->y && y - image->y < image->height) {
+            uint32_t n = image->interlaced ? stored_row(y - image->y, image->height) : y - image->y;
+            paint(reader, image, indices + (size_t)n * image->width, columns, sink->row + 4 * (size_t)image->x);
+        }
+        rows_put(sink);
+    }
 }
 
 /// Draws an image on the canvas; false after the last frame asked for.
 static bool draw(gif_reader *reader, const gif_image *image, const uint8_t *indices) {
     result_t *result = reader->result;
-    uint32_t columns = image->x >= result->pixel_width ? 0 : result->pixel_width - image->x;
-    if (columns > image->width) columns = image->width;
-    uint32_t rows = image->y >= result->pixel_height ? 0 : result->pixel_height - image->y;
-    if (rows > image->height) rows = image->height;
-    for (uint32_t n = 0; n < image->height; n++) {
-        uint32_t y = image->interlaced ? interlaced_row(n, image->height) : n;
-        if (y >= rows) continue;
-        const uint8_t *row = indices + (size_t)n * image->width;
-        uint8_t *into = reader->canvas.part + 4 * (size_t)y * columns;
-        for (uint32_t x = 0; x < columns; x++, into += 4) {
-            memset(into, 0, 4);
-            if (row[x] == reader->transparent_index) continue;
-            if (row[x] < image->colors) memcpy(into, image->palette + 3 * row[x], 3);
-            into[3] = 255;
-        }
+    uint32_t columns = clipped(image->x, image->width, result->pixel_width);
+    uint32_t rows = clipped(image->y, image->height, result->pixel_height);
+    for (uint32_t y = 0; y < rows; y++) {
+        uint32_t n = image->interlaced ? stored_row(y, image->height) : y;
+        paint(reader, image, indices + (size_t)n * image->width, columns,
+              reader->canvas.part + 4 * (size_t)y * columns);
     }
     canvas_frame frame = {image->x, image->y, columns, rows, reader->disposal, true, reader->milliseconds};
     return canvas_draw(&reader->canvas, result, &frame);
@@ -275,7 +298,12 @@ static bool decode_image(gif_reader *reader, const gif_image *image, const uint8
         check_end(reader->result, IMAGE_CODEC_NO_MEMORY, "no memory to decode a GIF");
         return false;
     }
-    bool goes_on = decode_codes(reader, &codes, &table, code_size, image, indices) && draw(reader, image, indices);
+    bool goes_on = decode_codes(reader, &codes, &table, code_size, image, indices);
+    if (goes_on && reader->sink) {
+        put_rows(reader, image, indices);
+        goes_on = false;
+    }
+    goes_on = goes_on && draw(reader, image, indices);
     free(indices);
     return goes_on;
 }
@@ -377,15 +405,22 @@ void gif_pixels(const request_t *request, result_t *result) {
     uint32_t frames = result->frame_count < request->frames ? result->frame_count : request->frames;
     bool has_alpha = result->has_alpha;
     uint32_t frame_count = result->frame_count;
-    result->pixel_width = result->width;
-    result->pixel_height = result->height;
     result->channels = 4;
-    result->rows = result->height;
-    if (!check_allocate_pixels(result, &request->limits, frames)) return;
     gif_reader reader = {.request = request, .result = result, .transparent_index = -1};
-    if (!canvas_open(&reader.canvas, result)) return;
+    row_sink sink;
+    if (frames == 1) {
+        if (!rows_open(&sink, request, result, result->width, result->height, result->width, result->height)) return;
+        reader.sink = &sink;
+    } else {
+        result->pixel_width = result->width;
+        result->pixel_height = result->rows = result->height;
+        if (!check_allocate_pixels(result, &request->limits, frames) || !canvas_open(&reader.canvas, result)) return;
+    }
     if (read_screen(&reader)) read_blocks(&reader);
-    canvas_close(&reader.canvas);
+    if (reader.sink)
+        rows_close(&sink);
+    else
+        canvas_close(&reader.canvas);
     result->has_alpha = has_alpha;
     result->frame_count = frame_count;
     if (frames == 1 && !has_alpha && result->status == IMAGE_CODEC_WHOLE) canvas_drop_alpha(result);

@@ -10,8 +10,8 @@
 // - DC differences that overflow an int are only detected in output components (jdhuff.c, dc_needed). With differences of at most 32,767
 //   that takes more than 65,536 blocks; `may_overflow` keeps such images in colour.
 // - a component missing from all scans is silently painted grey; `has_every_component` detects that.
-#include "codecs.h"
 #include "jpeg_walk.h"
+#include "rows.h"
 
 #include <setjmp.h>
 #include <stdio.h>
@@ -32,6 +32,7 @@ typedef struct {
     bool partial;
     bool is_damaged;
     uint32_t row_of_damage;
+    row_sink sink;
 } jpeg_decoder;
 
 static jpeg_decoder *decoder_of(j_common_ptr library) { return library->client_data; }
@@ -227,23 +228,26 @@ static void pixels(jpeg_decoder *decoder, const request_t *request) {
                     : library->num_components == 1 ? IMAGE_CODEC_COLOR_GRAY
                                                    : IMAGE_CODEC_COLOR_RGB;
     library->scale_num = 1;
-    library->scale_denom = scale_denominator(request, library->image_width, library->image_height);
+    unsigned denominator = scale_denominator(request, library->image_width, library->image_height);
+    library->scale_denom = denominator;
     library->out_color_space = is_cmyk ? JCS_CMYK : JCS_RGB;
     jpeg_start_decompress(library);
-    result->pixel_width = library->output_width;
-    result->pixel_height = library->output_height;
     result->channels = 3;
-    if (!check_allocate_pixels(result, decoder->limits, 1)) return;
+    // The last column and row of a smaller scale are there in part only.
+    double scale = 1.0 / denominator;
+    if (!rows_open(&decoder->sink, request, result, library->output_width, library->output_height,
+                   library->image_width * scale, library->image_height * scale))
+        return;
     JSAMPARRAY inks =
         library->mem->alloc_sarray((j_common_ptr)library, JPOOL_IMAGE, is_cmyk ? 4 * library->output_width : 1, 1);
-    size_t stride = 3 * (size_t)library->output_width;
     while (library->output_scanline < library->output_height) {
-        JSAMPROW row = result->pixels.bytes + stride * library->output_scanline;
+        JSAMPROW row = decoder->sink.row;
         if (!is_cmyk) {
             jpeg_read_scanlines(library, &row, 1);
         } else if (jpeg_read_scanlines(library, inks, 1) == 1) {
             convert_cmyk(inks[0], row, library->output_width, library->saw_Adobe_marker);
         }
+        rows_put(&decoder->sink);
     }
     // A progressive image is there as a whole from its first scan on.
     bool lacks_rows = decoder->is_damaged && !library->progressive_mode;
@@ -279,6 +283,7 @@ void jpeg_check(const request_t *request, result_t *result) {
     decoder.errors.emit_message = on_message;
     decoder.progress.progress_monitor = on_progress;
     run(&decoder, request);
+    rows_close(&decoder.sink);
     jpeg_destroy_decompress(&decoder.library);
 }
 

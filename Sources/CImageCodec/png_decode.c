@@ -5,6 +5,7 @@
 // cost time. The frames of an animation are images of their own, which libpng does not know: it gets each as a file.
 #include "canvas.h"
 #include "png_chunks.h"
+#include "rows.h"
 
 #include <inttypes.h>
 #include <png.h>
@@ -40,8 +41,10 @@ typedef struct {
     bool out_of_memory;
     /// Reads the chunks before the image data only.
     bool info_only;
-    /// Where the pixels go; NULL for a check.
+    /// Where the pixels go, as a whole or row by row; both NULL for a check.
     uint8_t *pixels;
+    row_sink *sink;
+    uint32_t rows_read;
     /// Errors in the image data end the decoding, not the image.
     bool partial;
 } png_decoder;
@@ -160,15 +163,17 @@ static void run(png_decoder *decoder, const png_layout *layout) {
     if (setjmp(decoder->escape)) return;
     if (!start(decoder) || decoder->info_only) return;
     png_structp library = decoder->library;
-    if (decoder->pixels) convert(decoder, decoder->result->channels);
+    if (decoder->pixels || decoder->sink) convert(decoder, decoder->result->channels);
     int passes = png_set_interlace_handling(library);
     png_start_read_image(library);
     size_t stride = (size_t)layout->width * decoder->result->channels;
     decoder->is_inflating = true;
     for (int pass = 0; pass < passes; pass++) {
         for (uint32_t row = 0; row < layout->height; row++) {
-            png_read_row(library, decoder->pixels ? decoder->pixels + stride * row : NULL, NULL);
-            if (decoder->pixels && pass == passes - 1) decoder->result->rows = row + 1;
+            uint8_t *into = decoder->sink ? decoder->sink->row : decoder->pixels;
+            png_read_row(library, decoder->pixels ? into + stride * row : into, NULL);
+            if (decoder->sink) rows_put(decoder->sink);
+            if (into && pass == passes - 1) decoder->rows_read = row + 1;
             if (!check_budget_spend(&decoder->budget, layout->width))
                 return check_end(decoder->result, IMAGE_CODEC_OVER_LIMIT, "PNG takes too long to decode");
         }
@@ -178,9 +183,9 @@ static void run(png_decoder *decoder, const png_layout *layout) {
     if (!decoder->partial) png_read_end(library, NULL);
 }
 
-/// Reads a file by libpng; `pixels` is NULL for a check.
+/// Reads a file by libpng; `pixels` and `sink` are NULL for a check.
 static void read_file(const request_t *request, const uint8_t *bytes, size_t count, const png_layout *layout,
-                      bool info_only, uint8_t *pixels, result_t *result) {
+                      bool info_only, uint8_t *pixels, row_sink *sink, result_t *result) {
     png_decoder decoder;
     memset(&decoder, 0, sizeof decoder);
     decoder.next = bytes;
@@ -190,10 +195,12 @@ static void read_file(const request_t *request, const uint8_t *bytes, size_t cou
     decoder.result = result;
     decoder.info_only = info_only;
     decoder.pixels = pixels;
+    decoder.sink = sink;
     decoder.partial = request->partial && pixels;
     check_budget_start(&decoder.budget, &request->limits, layout->width, layout->height);
     run(&decoder, layout);
-    if (pixels && decoder.info) {
+    if (decoder.partial) result->rows = decoder.rows_read;
+    if ((pixels || sink) && decoder.info) {
         png_charp name;
         int method;
         png_bytep profile;
@@ -268,7 +275,7 @@ static bool spend(check_budget *budget, const png_source *image, size_t bytes, r
 static void check_by_library(const request_t *request, const png_source *image, image_codec_buffer *file,
                              result_t *result) {
     if (file->bytes)
-        read_file(request, file->bytes, file->count, &image->layout, false, NULL, result);
+        read_file(request, file->bytes, file->count, &image->layout, false, NULL, NULL, result);
     else
         check_end(result, IMAGE_CODEC_NO_MEMORY, "no memory to decode a PNG");
     image_codec_release(file);
@@ -284,7 +291,7 @@ void png_check(const request_t *request, result_t *result) {
     check_budget_start(&budget, &request->limits, layout->width, layout->height);
     bool is_good = !found.has_other_after && png_inflates(request, &found.image);
     if (!is_good || found.has_other_before)
-        read_file(request, request->bytes, request->count, layout, is_good, NULL, result);
+        read_file(request, request->bytes, request->count, layout, is_good, NULL, NULL, result);
     if (result->status == IMAGE_CODEC_WHOLE) spend(&budget, &found.image, request->count, result);
     if (!found.is_animation) return;
     png_frame frame;
@@ -314,7 +321,7 @@ static void compose(const request_t *request, const png_layout *layout, result_t
         image_codec_buffer file = {NULL, 0};
         png_extract(request, &frame.image, &file);
         if (file.bytes)
-            read_file(request, file.bytes, file.count, part, false, canvas.part, result);
+            read_file(request, file.bytes, file.count, part, false, canvas.part, NULL, result);
         else
             check_end(result, IMAGE_CODEC_NO_MEMORY, "no memory to decode a PNG");
         image_codec_release(&file);
@@ -352,16 +359,25 @@ void png_pixels(const request_t *request, result_t *result) {
         size_t offset = HEADER_END;
         for (frames = 0; frames < request->frames && png_next_frame(request, layout, &offset, &frame);) frames++;
     }
-    result->pixel_width = layout->width;
-    result->pixel_height = layout->height;
     result->channels = result->has_alpha || is_animation ? 4 : 3;
-    if (!check_allocate_pixels(result, &request->limits, frames)) return;
     if (found.exif > 0) {
         const uint8_t *chunk = request->bytes + found.exif;
         check_copy(&result->exif, chunk + 8, big_endian_32(chunk));
         result->orientation = image_codec_exif_orientation(chunk + 8, big_endian_32(chunk));
     }
+    // No row of an interlaced image is there before its last pass.
+    if (!is_animation && !layout->interlaced && rows_are_reduced(request, layout->width, layout->height)) {
+        row_sink sink;
+        if (!rows_open(&sink, request, result, layout->width, layout->height, layout->width, layout->height)) return;
+        read_file(request, request->bytes, request->count, layout, false, NULL, &sink, result);
+        rows_close(&sink);
+        return;
+    }
+    result->pixel_width = layout->width;
+    result->pixel_height = result->rows = layout->height;
+    if (!check_allocate_pixels(result, &request->limits, frames)) return;
     if (is_animation) return compose(request, layout, result);
     // The first frame of an animation that starts behind its image is not this one.
-    read_file(request, request->bytes, request->count, layout, false, result->pixels.bytes, result);
+    read_file(request, request->bytes, request->count, layout, false, result->pixels.bytes, NULL, result);
+    rows_reduce(request, result);
 }

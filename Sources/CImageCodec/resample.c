@@ -285,10 +285,6 @@ static layout measure(const image_resample_request *request) {
     return layout;
 }
 
-size_t image_resample_memory(const image_resample_request *request) {
-    return is_valid(request) ? measure(request).total : 0;
-}
-
 /// * `count` zeroed entries of a filter in `memory`, which is aligned for doubles.
 static filter filter_in(uint8_t *memory, uint32_t count, double from, double to, uint32_t size) {
     const uint32_t width = stride(reduction(from, to, count));
@@ -300,92 +296,154 @@ static filter filter_in(uint8_t *memory, uint32_t count, double from, double to,
     return filter;
 }
 
-int image_resample(const image_resample_request *request, uint8_t *result) {
+struct image_resampler {
+    layout layout;
+    filter columns;
+    filter lines;
+    int channels;
+    bool is_fast;
+    uint8_t *result;
+    const uint8_t **window;
+    uint8_t *ring;
+    /// Copies of the waiting rows.
+    uint8_t *source;
+    const uint8_t *waiting[BATCH];
+    uint32_t waiting_count;
+    /// Rows that were put.
+    uint32_t put;
+    /// Rows before it have gone across; row n is in the ring at n modulo its length.
+    uint32_t made;
+    /// Rows of the result that are written.
+    uint32_t written;
+};
+
+size_t image_resample_memory(const image_resample_request *request) {
+    return is_valid(request) ? sizeof(image_resampler) + measure(request).total : 0;
+}
+
+int image_resampler_open(const image_resample_request *request, uint8_t *result, image_resampler **opened) {
+    *opened = NULL;
     if (!is_valid(request)) return IMAGE_RESAMPLE_INVALID;
     const layout layout = measure(request);
-    const int channels = request->channels;
     // Zeroed: bytes past a row are multiplied by 0, but have to be there.
-    uint8_t *const memory = calloc(1, layout.total);
-    if (memory == NULL) return IMAGE_RESAMPLE_NO_MEMORY;
-    bool is_fast = false;
+    uint8_t *next = calloc(1, sizeof(image_resampler) + layout.total);
+    if (next == NULL) return IMAGE_RESAMPLE_NO_MEMORY;
+    image_resampler *const resampler = (image_resampler *)(void *)next;
+    next += sizeof *resampler;
+    resampler->layout = layout;
+    resampler->channels = request->channels;
+    resampler->result = result;
 #if defined(__x86_64__)
-    is_fast = request->is_fast && has_avx2();
+    resampler->is_fast = request->is_fast && has_avx2();
 #endif
-    uint8_t *next = memory;
-    const filter columns = filter_in(next, request->to_width, request->left, request->right, request->width);
+    resampler->columns = filter_in(next, request->to_width, request->left, request->right, request->width);
     next += layout.across;
-    const filter lines = filter_in(next, request->to_height, request->top, request->bottom, request->height);
+    resampler->lines = filter_in(next, request->to_height, request->top, request->bottom, request->height);
     next += layout.down;
-    const uint8_t **const window = (const uint8_t **)(void *)next;
-    next += lines.stride * sizeof(*window);
-    uint8_t *const ring = next;
-    uint8_t *const source = ring + layout.ring_rows * layout.ring_row;
+    resampler->window = (const uint8_t **)(void *)next;
+    next += resampler->lines.stride * sizeof(*resampler->window);
+    resampler->ring = next;
+    resampler->source = next + layout.ring_rows * layout.ring_row;
+    resampler->made = resampler->lines.start[0];
+    *opened = resampler;
+    return IMAGE_RESAMPLE_DONE;
+}
 
-    const uint32_t origin = columns.start[0];
-    const size_t source_row = (size_t)request->width * (size_t)channels;
-    const size_t span = (size_t)(columns.end - origin) * (size_t)channels;
-    // Rows before `made` have gone across; row n is in the ring at n modulo its length.
-    uint32_t made = lines.start[0];
-    for (uint32_t y = 0; y < lines.count; y++) {
-        const uint32_t first = lines.start[y];
-        const uint32_t needed = first + lines.stride < lines.end ? first + lines.stride : lines.end;
-        while (made < needed) {
-            const uint8_t *rows[BATCH];
-            uint8_t *results[BATCH];
-            const uint32_t count = lines.end - made < BATCH ? lines.end - made : BATCH;
-            for (uint32_t i = 0; i < BATCH; i++) {
-                const uint32_t row = made + (i < count ? i : count - 1);
-                const uint8_t *pixels = request->pixels + row * source_row + (size_t)origin * (size_t)channels;
-                uint8_t *const copy = source + i * layout.source;
-                results[i] = ring + row % layout.ring_rows * layout.ring_row;
-                rows[i] = copy;
-                if (channels == 4) {
-#if defined(__x86_64__)
-                    if (is_fast) {
-                        premultiply_avx2(pixels, columns.end - origin, copy);
-                    } else
-#endif
-                    {
-                        premultiply(pixels, columns.end - origin, copy);
-                    }
-                } else if (row + 1 < request->height && source_row >= PADDING + 4 * (size_t)columns.stride) {
-                    rows[i] = pixels;
-                } else {
-                    memcpy(copy, pixels, span);
-                }
-            }
-#if defined(__x86_64__)
-            if (is_fast) {
-                across_avx2(&columns, origin, rows, results, channels);
-            } else
-#endif
-            {
-                across(&columns, origin, rows, results, channels);
-            }
-            made += count;
-        }
-        for (uint32_t k = 0; k < lines.stride; k++) {
-            const uint32_t row = first + k < needed ? first + k : needed - 1;
-            window[k] = ring + row % layout.ring_rows * layout.ring_row;
-        }
-        const int16_t *weights = lines.weights + (size_t)y * lines.stride;
-        uint8_t *const line = result + y * layout.row;
-        for (size_t offset = 0; offset < layout.row; offset += BLOCK) {
-            uint8_t rest[BLOCK];
-            const bool is_whole = layout.row - offset >= BLOCK;
-            uint8_t *const block = is_whole ? line + offset : rest;
-#if defined(__x86_64__)
-            if (is_fast) {
-                down_avx2(window, weights, lines.stride, lines.shift, offset, block);
-            } else
-#endif
-            {
-                down(window, weights, lines.stride, lines.shift, offset, block);
-            }
-            if (!is_whole) memcpy(line + offset, rest, layout.row - offset);
-        }
-        if (channels == 4) unpremultiply(line, request->to_width);
+static uint8_t *ring_row(const image_resampler *resampler, uint32_t row) {
+    return resampler->ring + row % resampler->layout.ring_rows * resampler->layout.ring_row;
+}
+
+/// Filters the waiting rows into the ring.
+static void go_across(image_resampler *resampler) {
+    const uint32_t origin = resampler->columns.start[0], count = resampler->waiting_count;
+    const uint8_t *rows[BATCH];
+    uint8_t *results[BATCH];
+    for (uint32_t i = 0; i < BATCH; i++) {
+        const uint32_t row = i < count ? i : count - 1;
+        rows[i] = resampler->waiting[row];
+        results[i] = ring_row(resampler, resampler->made + row);
     }
-    free(memory);
+#if defined(__x86_64__)
+    if (resampler->is_fast) {
+        across_avx2(&resampler->columns, origin, rows, results, resampler->channels);
+    } else
+#endif
+    {
+        across(&resampler->columns, origin, rows, results, resampler->channels);
+    }
+    resampler->made += count;
+    resampler->waiting_count = 0;
+}
+
+/// Writes the next row of the result.
+static void go_down(image_resampler *resampler, uint32_t needed) {
+    const filter *lines = &resampler->lines;
+    const uint32_t y = resampler->written++, first = lines->start[y];
+    for (uint32_t k = 0; k < lines->stride; k++)
+        resampler->window[k] = ring_row(resampler, first + k < needed ? first + k : needed - 1);
+    const int16_t *weights = lines->weights + (size_t)y * lines->stride;
+    const size_t length = resampler->layout.row;
+    uint8_t *const line = resampler->result + y * length;
+    for (size_t offset = 0; offset < length; offset += BLOCK) {
+        uint8_t rest[BLOCK];
+        const bool is_whole = length - offset >= BLOCK;
+        uint8_t *const block = is_whole ? line + offset : rest;
+#if defined(__x86_64__)
+        if (resampler->is_fast) {
+            down_avx2(resampler->window, weights, lines->stride, lines->shift, offset, block);
+        } else
+#endif
+        {
+            down(resampler->window, weights, lines->stride, lines->shift, offset, block);
+        }
+        if (!is_whole) memcpy(line + offset, rest, length - offset);
+    }
+    if (resampler->channels == 4) unpremultiply(line, resampler->layout.row / 4);
+}
+
+/// * `stays`: the row can be read until the resampler is closed, with what vector code reads past its end.
+static void put(image_resampler *resampler, const uint8_t *row, bool stays) {
+    const filter *columns = &resampler->columns, *lines = &resampler->lines;
+    const uint32_t number = resampler->put++, origin = columns->start[0];
+    if (number < lines->start[0] || number >= lines->end) return;
+    const uint8_t *pixels = row + (size_t)origin * (size_t)resampler->channels;
+    uint8_t *const copy = resampler->source + resampler->waiting_count * resampler->layout.source;
+    resampler->waiting[resampler->waiting_count++] = stays && resampler->channels == 3 ? pixels : copy;
+    if (resampler->channels == 4) {
+#if defined(__x86_64__)
+        if (resampler->is_fast) {
+            premultiply_avx2(pixels, columns->end - origin, copy);
+        } else
+#endif
+        {
+            premultiply(pixels, columns->end - origin, copy);
+        }
+    } else if (!stays) {
+        memcpy(copy, pixels, 3 * (size_t)(columns->end - origin));
+    }
+    if (resampler->waiting_count < BATCH && number + 1 < lines->end) return;
+    go_across(resampler);
+    while (resampler->written < lines->count) {
+        const uint32_t last = lines->start[resampler->written] + lines->stride;
+        const uint32_t needed = last < lines->end ? last : lines->end;
+        if (resampler->made < needed) return;
+        go_down(resampler, needed);
+    }
+}
+
+void image_resampler_put(image_resampler *resampler, const uint8_t *row) { put(resampler, row, false); }
+
+void image_resampler_close(image_resampler *resampler) { free(resampler); }
+
+int image_resample(const image_resample_request *request, const uint8_t *pixels, uint8_t *result) {
+    image_resampler *resampler;
+    const int status = image_resampler_open(request, result, &resampler);
+    if (status != IMAGE_RESAMPLE_DONE) return status;
+    const size_t row = (size_t)request->width * (size_t)request->channels;
+    // Only the last row has nothing behind it.
+    const bool is_long = row >= PADDING + 4 * (size_t)resampler->columns.stride;
+    for (uint32_t y = 0; y < request->height; y++)
+        put(resampler, pixels + y * row, is_long && y + 1 < request->height);
+    image_resampler_close(resampler);
     return IMAGE_RESAMPLE_DONE;
 }

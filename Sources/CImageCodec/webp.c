@@ -3,7 +3,7 @@
 //
 // The check decodes to YUV without the loop filter, which cannot fail: a truncated or damaged partition is found while its symbols are read.
 #include "canvas.h"
-#include "codecs.h"
+#include "rows.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -97,9 +97,14 @@ static bool fail(result_t *result, VP8StatusCode code) {
     }
 }
 
-/// Decodes an image; `pixels` is NULL for a check.
-static bool decode(result_t *result, const uint8_t *bytes, size_t count, uint8_t *pixels, uint32_t width,
-                   uint32_t height, uint32_t channels) {
+typedef struct {
+    uint32_t width;
+    uint32_t height;
+} size_of_image;
+
+/// Decodes an image of a size to a size; `pixels` is NULL for a check.
+static bool decode(result_t *result, const uint8_t *bytes, size_t count, uint8_t *pixels, size_of_image from,
+                   size_of_image to, uint32_t channels) {
     WebPDecoderConfig config;
     if (!library.init_config(&config, WEBP_DECODER_ABI_VERSION)) {
         check_end(result, IMAGE_CODEC_UNSUPPORTED, "another version of libwebp than at build time");
@@ -108,15 +113,18 @@ static bool decode(result_t *result, const uint8_t *bytes, size_t count, uint8_t
     if (!fail(result, library.get_features(bytes, count, &config.input, WEBP_DECODER_ABI_VERSION))) return false;
     bool is_lossy = config.input.format == 1;
     if (pixels) {
-        if ((uint32_t)config.input.width != width || (uint32_t)config.input.height != height) {
+        if ((uint32_t)config.input.width != from.width || (uint32_t)config.input.height != from.height) {
             check_end(result, IMAGE_CODEC_DAMAGED, "WebP of another size than announced");
             return false;
         }
         config.output.colorspace = channels == 4 ? MODE_RGBA : MODE_RGB;
         config.output.is_external_memory = 1;
         config.output.u.RGBA.rgba = pixels;
-        config.output.u.RGBA.stride = (int)(width * channels);
-        config.output.u.RGBA.size = (size_t)width * channels * height;
+        config.output.u.RGBA.stride = (int)(to.width * channels);
+        config.output.u.RGBA.size = (size_t)to.width * channels * to.height;
+        config.options.use_scaling = to.width != from.width || to.height != from.height;
+        config.options.scaled_width = (int)to.width;
+        config.options.scaled_height = (int)to.height;
     } else {
         // Lossless data is RGB; to make YUV of it would cost time.
         config.output.colorspace = !is_lossy ? MODE_BGRA : config.input.has_alpha ? MODE_YUVA : MODE_YUV;
@@ -141,6 +149,7 @@ void webp_check(const request_t *request, result_t *result) {
     uint32_t name;
     const uint8_t *data;
     bool is_animation = false;
+    const size_of_image none = {0, 0};
     check_budget budget;
     check_budget_start(&budget, &request->limits, 0, 0);
     while (next_chunk(&inside, &offset, &name, &data, &count)) {
@@ -148,12 +157,12 @@ void webp_check(const request_t *request, result_t *result) {
             is_animation = true;
             uint64_t pixels = (uint64_t)(little_endian_24(data + 6) + 1) * (little_endian_24(data + 9) + 1);
             budget.deadline += pixels * request->limits.cpu_nanoseconds_per_pixel;
-            if (!decode(result, data + FRAME_HEADER, count - FRAME_HEADER, NULL, 0, 0, 0)) return;
+            if (!decode(result, data + FRAME_HEADER, count - FRAME_HEADER, NULL, none, none, 0)) return;
             if (check_budget_spend(&budget, pixels)) continue;
             return check_end(result, IMAGE_CODEC_OVER_LIMIT, "WebP takes too long to decode");
         }
     }
-    if (!is_animation) decode(result, inside.bytes, inside.count, NULL, 0, 0, 0);
+    if (!is_animation) decode(result, inside.bytes, inside.count, NULL, none, none, 0);
 }
 
 /// Draws the frames of an animation (RFC 9649, section 2.7.1.1).
@@ -176,7 +185,8 @@ static void compose(const request_t *inside, result_t *result) {
             check_end(result, IMAGE_CODEC_DAMAGED, "WebP with a frame outside of the image");
             break;
         }
-        if (!decode(result, data + FRAME_HEADER, count - FRAME_HEADER, canvas.part, frame.width, frame.height, 4)) break;
+        size_of_image size = {frame.width, frame.height};
+        if (!decode(result, data + FRAME_HEADER, count - FRAME_HEADER, canvas.part, size, size, 4)) break;
         if (!canvas_draw(&canvas, result, &frame)) break;
     }
     canvas_close(&canvas);
@@ -212,6 +222,12 @@ static void survey(const request_t *inside, result_t *result) {
     result->has_alpha = features.has_alpha;
 }
 
+/// A side of the image that libwebp reduces by averages while it decodes: half as large again as the result, so that the filter hides their softness.
+static uint32_t intermediate(uint32_t to, uint32_t from) {
+    uint32_t side = to + to / 2 + 1;
+    return side < from ? side : from;
+}
+
 void webp_pixels(const request_t *request, result_t *result) {
     if (unavailable(result)) return;
     if (request->count < RIFF_HEADER) return check_end(result, IMAGE_CODEC_INCOMPLETE, "WebP ends inside the image");
@@ -222,22 +238,26 @@ void webp_pixels(const request_t *request, result_t *result) {
     if (!check_size(result, &request->limits, result->width, result->height)) return;
     bool is_animation = result->frame_count > 1;
     uint32_t frames = result->frame_count < request->frames ? result->frame_count : request->frames;
-    result->pixel_width = result->width;
-    result->pixel_height = result->rows = result->height;
     bool has_canvas = false;
     size_t offset = RIFF_HEADER, count;
     uint32_t name;
     const uint8_t *data;
     while (!has_canvas && next_chunk(&inside, &offset, &name, &data, &count)) has_canvas = name == ANMF;
     result->channels = has_canvas || is_animation || result->has_alpha ? 4 : 3;
+    size_of_image size = {result->width, result->height}, scaled = size;
+    // libwebp's scaling mixes in the colors of transparent pixels.
+    if (frames == 1 && result->channels == 3 && rows_are_reduced(request, size.width, size.height))
+        scaled = (size_of_image){intermediate(request->to_width, size.width), intermediate(request->to_height, size.height)};
+    if (has_canvas) scaled = size;
+    result->pixel_width = scaled.width;
+    result->pixel_height = result->rows = scaled.height;
     if (!check_allocate_pixels(result, &request->limits, frames)) return;
-    if (!has_canvas) {
-        decode(result, inside.bytes, inside.count, result->pixels.bytes, result->width, result->height,
-               result->channels);
-        return;
-    }
-    compose(&inside, result);
-    if (frames == 1 && !result->has_alpha && result->status == IMAGE_CODEC_WHOLE) canvas_drop_alpha(result);
+    if (has_canvas)
+        compose(&inside, result);
+    else
+        decode(result, inside.bytes, inside.count, result->pixels.bytes, size, scaled, result->channels);
+    if (has_canvas && frames == 1 && !result->has_alpha && result->status == IMAGE_CODEC_WHOLE) canvas_drop_alpha(result);
+    if (frames == 1) rows_reduce(request, result);
 }
 
 // MARK: Encoding

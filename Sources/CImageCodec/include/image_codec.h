@@ -76,6 +76,9 @@ typedef struct {
     /// For `IMAGE_CODEC_PIXELS` of a JPEG: decodes at the smallest of 1/8, 1/4, 1/2 and 1 of its size that is at least this; 0: at full size.
     uint32_t min_width;
     uint32_t min_height;
+    /// For `IMAGE_CODEC_PIXELS` of one frame: the size to which the image is reduced while it is decoded, at most its own; 0: not. Not `partial`.
+    uint32_t to_width;
+    uint32_t to_height;
     /// For `IMAGE_CODEC_PIXELS` of JPEG and PNG: decodes as far as the bytes go.
     bool partial;
 } image_codec_request;

@@ -1,4 +1,5 @@
-// Antialiased resampling of 8-bit pixels. Like the codecs: flat values in, flat values out, no state between calls, thread-safe.
+// Antialiased resampling of 8-bit pixels: Lanczos with three lobes, widened by the reduction. Pixels with alpha are weighted by it.
+// Thread-safe; no state but that of a resampler.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -6,7 +7,6 @@
 
 /// A resampling. Pixels are RGB or RGBA (not premultiplied), rows without padding.
 typedef struct {
-    const uint8_t *pixels;
     uint32_t width;
     uint32_t height;
     /// 3 or 4; the 4th is alpha.
@@ -33,5 +33,13 @@ enum image_resample_status {
 
 /// Bytes that a resampling allocates, besides its result; 0 for an invalid request.
 size_t image_resample_memory(const image_resample_request *request);
-/// Writes `to_width * to_height` pixels: Lanczos with three lobes, widened by the reduction. Pixels with alpha are weighted by it.
-int image_resample(const image_resample_request *request, uint8_t *result);
+/// Resamples the bitmap `pixels`; writes `to_width * to_height` pixels.
+int image_resample(const image_resample_request *request, const uint8_t *pixels, uint8_t *result);
+
+/// Takes the rows of an image one by one, so that only those under the filter are in memory.
+typedef struct image_resampler image_resampler;
+/// An `image_resample_status`; the rows of `result` are written as soon as their sources are there.
+int image_resampler_open(const image_resample_request *request, uint8_t *result, image_resampler **resampler);
+/// Takes the next row, from the top; there are `height` of them.
+void image_resampler_put(image_resampler *resampler, const uint8_t *row);
+void image_resampler_close(image_resampler *resampler);

@@ -5,7 +5,7 @@ public struct ImageDecodeOptions: Sendable, Equatable {
     /// The scale factor of the bitmap (`decodeScaleFactor`), at least 1; default 1. ``ImageScale/factor(forKey:)`` is that of a name.
     public var scale = 1.0
     /// Decodes a JPEG at 1/8, 1/4 or 1/2 of its size if that is at least this in both directions (before orientation); nil (default):
-    /// at full size. Other formats are decoded at full size.
+    /// at full size. Other formats ignore it.
     public var minimumSize: PixelSize?
     /// The size that the bitmap is made to fit, never enlarged, its aspect ratio preserved (`decodeThumbnailPixelSize`); 0 in one
     /// direction: any. nil (default): the image's own.
@@ -13,11 +13,15 @@ public struct ImageDecodeOptions: Sendable, Equatable {
     /// Whether a thumbnail keeps the aspect ratio (`decodePreserveAspectRatio`); default true.
     public var preservesAspectRatio = true
     /// Reduces the image until its bitmap takes at most so many bytes, at 4 a pixel (`decodeScaleDownLimitBytes`); nil (default): not.
-    /// SDWebImage's option ScaleDownLargeImages means 60 MiB.
+    /// SDWebImage's option ScaleDownLargeImages means 60 MiB. The image is reduced while it is decoded, row by row; as a whole in memory are
+    /// only the coefficients of a progressive JPEG, the pixels of an interlaced PNG and of a WebP with alpha, the indices of a GIF, the
+    /// planes of an AVIF, and all frames of an animation.
     public var scaleDownLimitBytes: Int?
     /// Decodes a JPEG or PNG as far as its bytes go, for progressive display; default false. The missing rows are black, or as libjpeg
     /// paints them; ``Bitmap/decodedRows`` tells where they start.
     public var isPartial = false
+    /// The size of the upright bitmap, at most that of the image, before the other rules; nil: its own.
+    var exactSize: PixelSize?
 
     /// Default options.
     public init() {}
@@ -26,7 +30,7 @@ public struct ImageDecodeOptions: Sendable, Equatable {
 extension ImageDecodeOptions {
     /// The size of the upright bitmap; nil: the image's own.
     func targetSize(of image: PixelSize) -> PixelSize? {
-        var size = image
+        var size = exactSize ?? image
         if let thumbnail = thumbnailPixelSize {
             // 0 in one direction: any.
             let box = PixelSize(
@@ -39,10 +43,22 @@ extension ImageDecodeOptions {
         return size == image ? nil : size
     }
 
+    /// The same before orientation.
+    func storedSize(of info: ImageInfo) -> PixelSize? {
+        targetSize(of: PixelSize(width: info.displayWidth, height: info.displayHeight))?.swapped(info.orientation)
+    }
+
     /// The least size that a JPEG is decoded to, before orientation.
     func codecMinimum(for info: ImageInfo) -> PixelSize? {
         let image = PixelSize(width: info.displayWidth, height: info.displayHeight)
         guard let target = targetSize(of: image) else { return minimumSize }
         return ImageSizing(image, exactly: target).leastSize(of: image, info.orientation)
+    }
+}
+
+extension PixelSize {
+    /// The size before, or after, an image is turned upright.
+    func swapped(_ orientation: ImageOrientation) -> PixelSize {
+        orientation.swapsSides ? PixelSize(width: height, height: width) : self
     }
 }

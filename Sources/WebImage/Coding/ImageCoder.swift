@@ -203,11 +203,17 @@ public struct ImageCoder: Sendable {
         do throws(ImageFault) {
             let info = try check(format, bytes, options.isPartial ? .header : .structure)
             let minimum = options.codecMinimum(for: info)
-            let need = Self.pixelMemory(info, frames: min(frames, info.frameCount), minimum)
+            let size = frames == 1 && !options.isPartial ? options.storedSize(of: info) : nil
+            let need =
+                if let size {
+                    Self.reducingMemory(info, to: size, isInterlaced: format == .png && bytes[28] != 0)
+                } else {
+                    Self.pixelMemory(info, frames: min(frames, info.frameCount), minimum)
+                }
             let result = try withMemory(need, for: info) { () throws(ImageFault) in
                 try codec.run(
-                    .pixels(frames: frames, minimumSize: minimum, isPartial: options.isPartial), format, bytes,
-                    level: .decode)
+                    .pixels(frames: frames, minimumSize: minimum, size: size, isPartial: options.isPartial), format,
+                    bytes, level: .decode)
             }
             guard let pixels = result.pixels else { throw ImageFault(.damaged, "an image without pixels") }
             var complete = result
@@ -231,6 +237,23 @@ public struct ImageCoder: Sendable {
         return bitmap * frames + kept + 1 << 20
     }
 
+    /// The reduced bitmap, what filters it, and what has to be there as a whole: the coefficients of a progressive JPEG, the pixels of an
+    /// interlaced PNG, the indices of a GIF, what libwebp and libavif decode.
+    private static func reducingMemory(_ info: ImageInfo, to size: PixelSize, isInterlaced: Bool) -> Int {
+        let image = PixelSize(width: info.width, height: info.height)
+        let pixels = image.width * image.height, reduced = 4 * size.width * size.height
+        let filter = Resampling.scratchMemory(image, hasAlpha: true, ImageSizing(image, exactly: size))
+        let kept =
+            switch info.format {
+            case .jpeg: 6 * pixels
+            case .png: isInterlaced ? 4 * pixels : 0
+            case .gif: pixels
+            case .webp where !info.hasAlpha && !info.isAnimated: 4 * pixels + min(4 * pixels, 3 * reduced)
+            default: 8 * pixels
+            }
+        return reduced + filter + kept + 1 << 20
+    }
+
     private func finish(
         _ pixels: ImageCodec.Pixels, frame: Int, _ info: ImageInfo, _ options: ImageDecodeOptions
     ) throws(WebImageError) -> Bitmap {
@@ -242,11 +265,10 @@ public struct ImageCoder: Sendable {
         bitmap.orientation = pixels.orientation
         bitmap.scale = max(1, options.scale)
         if let target = options.targetSize(of: PixelSize(width: info.displayWidth, height: info.displayHeight)) {
-            let swaps = info.orientation.swapsSides
-            let stored = swaps ? PixelSize(width: target.height, height: target.width) : target
+            let stored = target.swapped(info.orientation)
             let rows = bitmap.decodedRows * stored.height / bitmap.height
             let image = PixelSize(width: info.width, height: info.height)
-            bitmap = try bitmap.resized(ImageSizing(image, exactly: stored), of: image)
+            if pixels.size != stored { bitmap = try bitmap.resized(ImageSizing(image, exactly: stored), of: image) }
             bitmap.decodedRows = rows
         }
         return options.appliesOrientation ? bitmap.upright : bitmap

@@ -75,13 +75,19 @@ struct ImageSizing: Equatable {
     /// Whether the result is the image itself.
     func keeps(_ image: PixelSize) -> Bool { scaled == image && canvas == image }
 
+    /// Whether the whole image is made smaller.
+    func reduces(_ image: PixelSize) -> Bool {
+        left == 0 && top == 0 && right == Double(image.width) && bottom == Double(image.height) && scaled != image
+            && scaled.width <= image.width && scaled.height <= image.height
+    }
+
     /// The least size of a JPEG, before orientation, to decode it at: half as large again as the result needs, because libjpeg's reduction
     /// is a box filter, whose softness the second one has to hide.
     func leastSize(of image: PixelSize, _ orientation: ImageOrientation) -> PixelSize {
         let factor = 1.5 * max(Double(scaled.width) / (right - left), Double(scaled.height) / (bottom - top))
         let size = PixelSize(
             width: Self.rounded(Double(image.width) * factor), height: Self.rounded(Double(image.height) * factor))
-        return orientation.swapsSides ? PixelSize(width: size.height, height: size.width) : size
+        return size.swapped(orientation)
     }
 
     /// The same for another bitmap of the image, at a smaller scale. A JPEG decoded at 1/2, 1/4 or 1/8 has its last row and column only in

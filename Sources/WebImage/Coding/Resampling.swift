@@ -22,8 +22,7 @@ struct Resampling {
         var status = Int32(IMAGE_RESAMPLE_DONE.rawValue)
         let pixels = [UInt8](unsafeUninitializedCapacity: count) { result, written in
             image.pixels.withUnsafeBufferPointer { source in
-                request.pixels = source.baseAddress
-                status = image_resample(&request, result.baseAddress)
+                status = image_resample(&request, source.baseAddress, result.baseAddress)
             }
             written = status == IMAGE_RESAMPLE_DONE.rawValue ? count : 0
         }
@@ -41,7 +40,7 @@ struct Resampling {
 
     private static func request(_ size: PixelSize, _ hasAlpha: Bool, _ sizing: ImageSizing) -> image_resample_request {
         image_resample_request(
-            pixels: nil, width: UInt32(clamping: size.width), height: UInt32(clamping: size.height),
+            width: UInt32(clamping: size.width), height: UInt32(clamping: size.height),
             channels: hasAlpha ? 4 : 3, left: sizing.left, top: sizing.top, right: sizing.right,
             bottom: sizing.bottom, to_width: UInt32(clamping: sizing.scaled.width),
             to_height: UInt32(clamping: sizing.scaled.height), is_fast: true)

@@ -52,7 +52,11 @@ package struct VariantRecipe: Sendable {
         if isSame && !variant.stripsMetadata && !info.isAnimated { return nil }
         let need = try memory(sizing, of: size, coder)
         var options = ImageDecodeOptions()
-        options.minimumSize = sizing.leastSize(of: size, info.orientation)
+        if sizing.reduces(size) {
+            options.exactSize = sizing.scaled
+        } else {
+            options.minimumSize = sizing.leastSize(of: size, info.orientation)
+        }
         let decoded = try coder.decode(original, options: options)
         // After the decode has given back its own: two that hold some and wait for more would wait for ever.
         coder.memory.acquire(need)

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Pixels of the tool, from `run --image-format png`, against Pillow's: a table of the greatest difference of each format, exit 1 above the
-bounds. The pictures are generated, of every kind, size and orientation; up to a third are found on this machine."""
+bounds. 3,000 are real pictures of Debian's packages; as many are generated, of every kind, size and orientation."""
 
 import argparse
 import collections
 import hashlib
+import itertools
 import pathlib
+import subprocess
 import sys
 import tempfile
 
@@ -21,7 +23,7 @@ import samples
 # The greatest difference of a sample, of 255. JPEG: inverse DCTs may differ in the last bit (ISO/IEC 10918-2). Lossless ones have one result.
 # Lossy WebP and AVIF: the same libraries in other versions, which round in other places when they convert YUV and upsample colour.
 BOUNDS = {"jpeg": 2, "jpeg CMYK": 2, "png": 0, "gif": 0, "webp lossless": 0, "webp lossy": 2, "avif": 6}
-FOUND = {".png": "png", ".gif": "gif", ".jpg": "jpeg", ".jpeg": "jpeg", ".webp": "webp", ".avif": "avif"}
+FORMATS = {".png": "png", ".gif": "gif", ".jpg": "jpeg", ".jpeg": "jpeg", ".webp": "webp", ".avif": "avif"}
 
 
 def group(name, form):
@@ -32,22 +34,19 @@ def group(name, form):
     return form
 
 
-def found(count, random):
-    """Pictures of this machine, each content once: (name, format, bytes), in a random order."""
-    paths = sorted(path for path in pathlib.Path("/usr/share").rglob("*") if path.suffix.lower() in FOUND)
+def real(folder, count):
+    """The real pictures, each content once: (name, format, bytes)."""
+    script = pathlib.Path(__file__).resolve().parent.parent / "real-pictures"
+    subprocess.run([script, folder, str(count)], check=True, stdout=subprocess.DEVNULL)
     seen = set()
-    for number in random.permutation(len(paths)):
-        path = paths[number]
-        try:
-            data = path.read_bytes()
-        except OSError:
-            continue
+    for path in sorted(folder.iterdir()):
+        data, form = path.read_bytes(), FORMATS[path.suffix]
         digest = hashlib.sha256(data).digest()
         # What Pillow rejects is nothing to compare with.
-        if len(seen) == count or digest in seen or len(data) > 1 << 20 or judges.pillow(data, FOUND[path.suffix.lower()]):
+        if digest in seen or judges.pillow(data, form):
             continue
         seen.add(digest)
-        yield "found", FOUND[path.suffix.lower()], data
+        yield "real", form, data
 
 
 def generated(count, random):
@@ -84,8 +83,9 @@ def difference(path, result):
 
 def main():
     parser = argparse.ArgumentParser(prog="scripts/pictures pixels", description=__doc__)
-    parser.add_argument("--count", type=int, default=3000, metavar="N", help="pictures (default: 3000)")
+    parser.add_argument("--count", type=int, default=3000, metavar="N", help="real pictures, and as many generated ones (default: 3000)")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="of the generated pictures (default: 1)")
+    parser.add_argument("--real", metavar="FOLDER", help="where the real pictures are, or are put (default: a temporary folder)")
     parser.add_argument("--page", metavar="FILE", help="put the table into this page, in place of the one before")
     parser.add_argument("--binaries", default="", help=argparse.SUPPRESS)
     parser.add_argument("--typed", default="", help=argparse.SUPPRESS)
@@ -99,8 +99,8 @@ def main():
         folder = pathlib.Path(work) / "files"
         folder.mkdir()
         pictures = []
-        real = list(found(options.count // 3, random))
-        for kind, form, data in real + list(generated(options.count - len(real), random)):
+        corpus = pathlib.Path(options.real or pathlib.Path(work) / "real")
+        for kind, form, data in itertools.chain(real(corpus, options.count), generated(options.count, random)):
             path = folder / f"{len(pictures)}.{form}"
             path.write_bytes(data)
             pictures.append((path, kind, form))
@@ -109,22 +109,22 @@ def main():
         )
         for (path, kind, form), (row, result) in zip(pictures, results, strict=True):
             name = group(kind, form)
-            if kind == "found" and form == "jpeg" and Image.open(path).mode == "CMYK":
+            if kind == "real" and form == "jpeg" and Image.open(path).mode == "CMYK":
                 name = "jpeg CMYK"
             apart = difference(path, result) if result else None
             if apart is None:
                 bad.append(f"{kind}, {path.name}: {'another size' if result else row['outcome']}")
                 continue
             total = sums[name]
-            for at, value in enumerate((1, kind == "found", max(0, apart[0] - total[2]), apart[1], apart[2])):
+            for at, value in enumerate((1, kind == "real", max(0, apart[0] - total[2]), apart[1], apart[2])):
                 total[at] += value
             if apart[0] > BOUNDS[name]:
                 bad.append(f"{kind}, {path.name}: differs by {apart[0]}")
     lines = [f"Seed {options.seed}; Pillow {PIL.__version__}.", ""]
-    lines += ["| format | images | of them found | greatest difference | mean | bound |", "|---|---|---|---|---|---|"]
+    lines += ["| format | images | of them real | greatest difference | mean | bound |", "|---|---|---|---|---|---|"]
     for name in BOUNDS:
-        count, real, greatest, total, size = sums[name]
-        lines.append(f"| {name} | {count:,} | {real:,} | {greatest} | {total / max(size, 1):.4f} | {BOUNDS[name]} |")
+        count, taken, greatest, total, size = sums[name]
+        lines.append(f"| {name} | {count:,} | {taken:,} | {greatest} | {total / max(size, 1):.4f} | {BOUNDS[name]} |")
     page.publish(options.page, "scripts/pictures pixels", [*lines, "", f"`{options.typed}`"])
     for line in bad[:50]:
         print(line)

@@ -72,13 +72,16 @@ struct ReducedDecodingTests {
     func `a turned image has the proportions of what is seen`(orientation: ImageOrientation) throws {
         var picture = try Self.picture(alpha: false)
         picture.metadata.exif =
-            Array("II*\0".utf8) + [8, 0, 0, 0, 1, 0, 0x12, 1, 3, 0, 1, 0, 0, 0, orientation.rawValue, 0, 0, 0, 0, 0, 0, 0]
+            Array("II*\0".utf8) + [
+                8, 0, 0, 0, 1, 0, 0x12, 1, 3, 0, 1, 0, 0, 0, orientation.rawValue, 0, 0, 0, 0, 0, 0, 0,
+            ]
         let bytes = try coder.encode(picture, as: .png)
         var options = ImageDecodeOptions()
         options.thumbnailPixelSize = PixelSize(width: 100, height: 0)
         let reduced = try coder.decode(bytes, options: options)
         let whole = try coder.decode(bytes)
-        #expect(reduced.width == 100 && reduced.height == Int((Double(whole.height * 100) / Double(whole.width)).rounded()))
+        #expect(
+            reduced.width == 100 && reduced.height == Int((Double(whole.height * 100) / Double(whole.width)).rounded()))
         let expected = try whole.scaled(to: PixelSize(width: reduced.width, height: reduced.height))
         // The filter's weights are rounded from one end to the other.
         #expect(zip(reduced.pixels, expected.pixels).allSatisfy { abs(Int($0) - Int($1)) <= 1 })

@@ -154,8 +154,10 @@ static avifDecoder *open_with(const request_t *request, avifCodecChoice codec, r
     // Files of older encoders have no pixi, and clap matters to nobody who shows the whole image.
     decoder->strictFlags = AVIF_STRICT_ENABLED & ~(avifStrictFlags)(AVIF_STRICT_PIXI_REQUIRED | AVIF_STRICT_CLAP_VALID);
     decoder->ignoreExif = decoder->ignoreXMP = request->task == IMAGE_CODEC_HEADER;
-    bool is_open = fail(result, library.set_memory(decoder, request->bytes, request->count)) &&
-                   fail(result, library.parse(decoder));
+    bool is_open = fail(result, library.set_memory(decoder, request->bytes, request->count));
+    // libavif calls a file damaged if an item is longer than all of it. Here the rest may still arrive, or be cut off: `avif_structure` looks.
+    if (is_open) decoder->io->sizeHint = UINT64_MAX;
+    is_open = is_open && fail(result, library.parse(decoder));
     if (result->status == IMAGE_CODEC_DAMAGED && !has_description(request)) fail(result, AVIF_RESULT_TRUNCATED_DATA);
     is_open = is_open && check_size(result, limits, decoder->image->width, decoder->image->height);
     if (is_open && request->task >= IMAGE_CODEC_CHECK) {

@@ -12,6 +12,7 @@ struct CompatParsingTests {
         ([], "smart", "404=7d,410=30d,451=30d,badImage=1d,poison=7d", ""),
         (["--blacklist", "none"], "none", "404=7d,410=30d,451=30d,badImage=1d,poison=7d", ""),
         (["--blacklist-ttl", "2h"], "smart", "2h", ""), (["--compat", "sd3"], "sd3", "0s", "sd3"),
+        (["--compat", "sd5"], "sd5", "0s", "sd5"),
         (["--compat", "sd3", "--blacklist", "sd3", "--blacklist-ttl", "0"], "sd3", "0s", "sd3"),
         (["--blacklist", "sd3"], "sd3", "404=7d,410=30d,451=30d,badImage=1d,poison=7d", ""),
         (
@@ -21,11 +22,12 @@ struct CompatParsingTests {
     ])
     func compatStandsForItsOptions(words: [String], blacklist: String, life: String, compat: String) throws {
         let options = try BatchArguments.parse(words).options
-        #expect(options.blacklist == blacklist && options.blacklistTTL.text == life && options.compat == compat)
+        #expect(options.blacklist.rawValue == blacklist && options.blacklistTTL.text == life)
+        #expect((options.compat?.rawValue ?? "") == compat)
     }
 
     @Test(arguments: [
-        (["--compat", "sd4"], ["--compat is sd3, not 'sd4'"]), (["--compat", ""], ["--compat is sd3"]),
+        (["--compat", "sd4"], ["--compat is sd3 or sd5, not 'sd4'"]), (["--compat", ""], ["--compat is sd3 or sd5"]),
         (["--compat", "sd3", "--blacklist", "smart"], ["--compat sd3", "--blacklist smart"]),
         (["--blacklist", "sd4", "--compat", "sd3"], ["--compat sd3", "--blacklist sd4"]),
         (["--compat", "sd3", "--blacklist-ttl", "1h"], ["--compat sd3", "--blacklist-ttl 1h"]),

@@ -36,20 +36,29 @@ struct NamedTests {
         return rows
     }
 
-    /// Whether a proof is there: `Suite "Begin of the name…"`, `Suite.function`, `ported downloader 04, 11`, or `scripts/name` that can be run.
+    /// Whether a proof is there: `Suite "Begin of the name…"`, `Suite.function`, `ported downloader 04, 11`, `trace name` of Tests/Golden/traces,
+    /// or `scripts/name` that can be run.
     func exists(_ proof: String) -> Bool {
         if let match = proof.wholeMatch(of: /`(scripts\/[a-z-]+)`/) {
             return FileManager.default.isExecutableFile(atPath: root.appending(path: String(match.1)).path)
         }
-        if let match = proof.wholeMatch(of: /ported (downloader|manager|cache) ([0-9]{2}(?:, [0-9]{2})*)/) {
+        if let match = proof.wholeMatch(
+            of: /ported (downloader|manager|cache|prefetcher|coder|decoder|transformer) ([0-9]{2}(?:, [0-9]{2})*)/)
+        {
             let suites = [
                 "downloader": "SDWebImageDownloaderTests", "manager": "SDWebImageManagerTests",
-                "cache": "SDImageCacheTests",
+                "cache": "SDImageCacheTests", "prefetcher": "SDWebImagePrefetcherTests", "coder": "SDImageCoderTests",
+                "decoder": "SDWebImageDecoderTests", "transformer": "SDImageTransformerTests",
             ]
             let suite = suites[String(match.1)] ?? ""
             return match.2.split(separator: ", ").allSatisfy { number in
-                files.contains { $0.contains("@Test(\"\(suite) \(number) ") }
+                let name = try? Regex("@Test\\(\\s*\"\(suite) ([0-9]{2} [A-Za-z]+, )*\(number) ")
+                return name.map { name in files.contains { $0.contains(name) } } ?? false
             }
+        }
+        if let match = proof.wholeMatch(of: /trace ([A-Za-z0-9-]+)/) {
+            return FileManager.default.fileExists(
+                atPath: root.appending(path: "Tests/Golden/traces/\(match.1).txt").path)
         }
         if let match = proof.wholeMatch(of: /([A-Z][A-Za-z]+Tests)\.([a-z][A-Za-z]+)/) {
             return files.contains { $0.contains("struct \(match.1) {") && $0.contains("func \(match.2)(") }
@@ -59,6 +68,7 @@ struct NamedTests {
         return files.contains { text in
             guard text.contains("struct \(match.1) {") else { return false }
             return text.matches(of: /@Test\(\s*("[^\n]*)/).contains { $0.1.hasPrefix(name) }
+                || text.matches(of: /func `([^`]*)`/).contains { "\"\($0.1)\"".hasPrefix(name) }
         }
     }
 }

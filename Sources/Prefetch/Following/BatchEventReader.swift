@@ -2,7 +2,8 @@ internal import Redis
 package import WebImage
 
 /// Follows one batch to its end and returns its events in SDWebImagePrefetcher's order: for each URL that ends `progress` and
-/// `didPrefetch`, then `didFinish` and `completion`, once. For every follower the k-th URL has the count k.
+/// `didPrefetch` (the other way round with ``Compatibility/sd5``), then `didFinish` and `completion`, once. For every follower the k-th URL
+/// has the count k.
 ///
 /// It counts the events it has returned. These are the batch's counts, except if Redis restarted without its last second and a URL then
 /// ended differently: the first event stands. One caller at a time.
@@ -53,7 +54,7 @@ package actor BatchEventReader {
         status = news.status
         let total = news.status.total
         var finished = news.finished - news.settled.count
-        // SDWebImage 3 makes no more calls once a prefetch is cancelled.
+        // SDWebImage makes no more calls once a prefetch is cancelled.
         let isSilent = news.status.state == .cancelled && !news.status.options.completesWhenCancelled
         let told = isSilent ? news.settled.filter { $0.outcome != .cancelled } : news.settled
         var events: [PrefetchEvent] = []
@@ -61,16 +62,19 @@ package actor BatchEventReader {
         saysPresent = false
         events.reserveCapacity(events.count + 2 * told.count + 2)
         let urls = try await urls(of: told, in: news.status)
+        let delegateFirst = news.status.options.compat?.callsDelegateFirst == true
         for (settled, url) in zip(told, urls) {
             finished += 1
-            events.append(.progress(finishedCount: finished, totalCount: total))
-            events.append(
-                .didPrefetch(url: url, finishedCount: finished, totalCount: total, outcome: settled.outcome))
+            let progress = PrefetchEvent.progress(finishedCount: finished, totalCount: total)
+            let didPrefetch = PrefetchEvent.didPrefetch(
+                url: url, finishedCount: finished, totalCount: total, outcome: settled.outcome)
+            events += delegateFirst ? [didPrefetch, progress] : [progress, didPrefetch]
         }
         hasEnded = news.isEnd
         if news.isEnd && !isSilent {
             let skipped = news.skipped
-            if total > 0 { events.append(.didFinish(totalCount: total - skipped, skippedCount: skipped)) }
+            let end = news.status.options.didFinish(total: total, skipped: skipped)
+            if total > 0 { events.append(.didFinish(totalCount: end.totalCount, skippedCount: end.skippedCount)) }
             events.append(.completion(finishedCount: finished, skippedCount: skipped))
         }
         return events

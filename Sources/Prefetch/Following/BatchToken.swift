@@ -35,6 +35,36 @@ public final class BatchToken: Sendable {
         }
     }
 
+    /// Stops the start of its transfers, while running ones go on, or lets it go on. No effect on a batch that has ended.
+    /// - Throws: `redisUnavailable` if Redis has been unreachable for 10 s.
+    public func setPaused(_ isPaused: Bool) async throws(PrefetchError) {
+        do throws(RedisError) {
+            _ = isPaused ? try await queue.control.pause(.batch(id)) : try await queue.control.resume(.batch(id))
+        } catch {
+            throw PrefetchError(error)
+        }
+    }
+
+    /// Changes its priority among the batches of its queue. No effect on a batch that has ended.
+    /// - Throws: `redisUnavailable` if Redis has been unreachable for 10 s.
+    public func setPriority(_ priority: PrefetchPriority) async throws(PrefetchError) {
+        do throws(RedisError) {
+            _ = try await queue.control.reprioritise(batch: id, priority: priority, order: nil)
+        } catch {
+            throw PrefetchError(error)
+        }
+    }
+
+    /// How its URLs ended that have no image, as far as Redis keeps their details, in list order: 100,000 at most.
+    /// - Throws: `redisUnavailable` if Redis has been unreachable for 10 s.
+    public func failures() async throws(PrefetchError) -> [BatchFailure] {
+        let found: [Int: FailureDetail]
+        do throws(RedisError) { found = try await queue.results.someFailures(of: id, most: 1_000_000) } catch {
+            throw PrefetchError(error)
+        }
+        return found.sorted { $0.key < $1.key }.map { BatchFailure($0.value) }
+    }
+
     /// Whether it was cancelled before its end, here or elsewhere, as far as this follower knows.
     public var isCancelled: Bool { state.withLock { $0.isCancelled } }
 
@@ -92,5 +122,26 @@ public final class BatchToken: Sendable {
         }
         ended.open()
         task?.cancel()
+    }
+}
+
+/// A URL of a batch that ended without an image.
+public struct BatchFailure: Sendable, Equatable {
+    /// The URL.
+    public let url: String
+    /// Its line in the list, from 1.
+    public let line: Int
+    /// How it ended.
+    public let outcome: PrefetchOutcome
+    /// The status code of the last response, if there was one.
+    public let httpStatus: Int?
+    /// How often it was requested.
+    public let attempts: Int
+    /// Why, in one sentence.
+    public let message: String
+
+    init(_ detail: FailureDetail) {
+        (url, line, outcome) = (detail.url, detail.line, detail.outcome)
+        (httpStatus, attempts, message) = (detail.httpStatus, detail.attempts, detail.detail)
     }
 }

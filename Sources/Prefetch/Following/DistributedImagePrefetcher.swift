@@ -81,6 +81,29 @@ public final class DistributedImagePrefetcher: ImagePrefetching {
         return tokens.count { !$0.isCancelled && !$0.hasEnded }
     }
 
+    /// Stops the start of transfers for the whole queue; running ones go on.
+    /// - Throws: `redisUnavailable` if Redis has been unreachable for 10 s.
+    public func pause() async throws(PrefetchError) {
+        do throws(RedisError) { _ = try await queue.control.pause(.queue) } catch { throw PrefetchError(error) }
+    }
+
+    /// Lets the queue go on.
+    /// - Throws: `redisUnavailable` if Redis has been unreachable for 10 s.
+    public func resume() async throws(PrefetchError) {
+        do throws(RedisError) { _ = try await queue.control.resume(.queue) } catch { throw PrefetchError(error) }
+    }
+
+    /// Sets the concurrent transfers of every worker of the queue, also of later ones; nil: each worker's own.
+    /// - Throws: `configuration` for a number outside 1 to 4,096; `redisUnavailable` if Redis has been unreachable for 10 s.
+    public func setMaxConcurrentDownloads(_ count: ConcurrentDownloads?) async throws(PrefetchError) {
+        if let number = count?.count, !QueueControl.concurrencyRange.contains(number) {
+            throw PrefetchError(.configuration, "maxConcurrentDownloads must be 1 to 4,096")
+        }
+        do throws(RedisError) { _ = try await queue.control.setConcurrency(count, worker: nil) } catch {
+            throw PrefetchError(error)
+        }
+    }
+
     /// Cancels every batch that was submitted here; each gets its `didFinish` and completion, once. Batches of others go on.
     /// - Throws: `redisUnavailable` if Redis has been unreachable for 10 s.
     public func cancelPrefetching() async throws(PrefetchError) {
@@ -98,8 +121,7 @@ extension DistributedImagePrefetcher {
     /// - Parameters:
     ///   - urls: in the order in which they are started. Duplicates each count.
     ///   - options: of the batch, for every worker.
-    ///   - slot: 1 to 64 of `A-Z a-z 0-9 _ -`: the running batch in it, of any process, is cancelled in the same step
-    ///     (`sd_cancelCurrentImageLoad`).
+    ///   - settings: its name, its turn and its end. The running batch in its slot, of any process, is cancelled in the same step.
     ///   - progress: called for each URL that ended, with finishedCount and totalCount, before the delegate.
     ///   - completed: called once at the end with finishedCount and skippedCount, after the delegate.
     /// - Returns: once the batch is created; feeding and following go on even if the token is dropped.
@@ -107,7 +129,7 @@ extension DistributedImagePrefetcher {
     ///   is not set up for a queue.
     @discardableResult
     public func prefetch(
-        _ urls: [String], options: BatchOptions = BatchOptions(), slot: String? = nil,
+        _ urls: [String], options: BatchOptions = BatchOptions(), settings: PrefetchSettings = PrefetchSettings(),
         progress: (@Sendable (_ finishedCount: Int, _ totalCount: Int) -> Void)? = nil,
         completed: (@Sendable (_ finishedCount: Int, _ skippedCount: Int) -> Void)? = nil
     ) async throws(PrefetchError) -> BatchToken {
@@ -115,7 +137,7 @@ extension DistributedImagePrefetcher {
         let removed = configuration.listFolder == nil ? list.path : nil
         do throws(PrefetchError) {
             return try await submit(
-                list, options, slot, urls: urls, removing: removed, progress: progress, completed: completed)
+                list, options, settings, urls: urls, removing: removed, progress: progress, completed: completed)
         } catch {
             unlink(list.path)
             throw error
@@ -123,41 +145,47 @@ extension DistributedImagePrefetcher {
     }
 
     /// Puts a list from a file into the queue: one URL per line, `#` begins a comment. The file must not change until the batch is queued,
-    /// and while it is followed; it is never removed. Otherwise as ``prefetch(_:options:slot:progress:completed:)``.
+    /// and while it is followed; it is never removed. Otherwise as ``prefetch(_:options:settings:progress:completed:)``.
     /// - Throws: `notFound`, `unreadableList` if the file is not a list, and as the other.
     @discardableResult
     public func prefetch(
-        listAt path: String, options: BatchOptions = BatchOptions(), slot: String? = nil,
+        listAt path: String, options: BatchOptions = BatchOptions(), settings: PrefetchSettings = PrefetchSettings(),
         progress: (@Sendable (_ finishedCount: Int, _ totalCount: Int) -> Void)? = nil,
         completed: (@Sendable (_ finishedCount: Int, _ skippedCount: Int) -> Void)? = nil
     ) async throws(PrefetchError) -> BatchToken {
         try await submit(
-            URLList(path: path), options, slot, urls: nil, removing: nil, progress: progress, completed: completed)
+            URLList(path: path), options, settings, urls: nil, removing: nil, progress: progress, completed: completed)
     }
 
     /// Puts a list into the queue, and returns all its events from the first URL on; the delegate is called as always. Ending the iteration
     /// only stops following: the batch goes on.
-    /// - Throws: as ``prefetch(_:options:slot:progress:completed:)``.
+    /// - Throws: as ``prefetch(_:options:settings:progress:completed:)``.
     public func events(
-        for urls: [String], options: BatchOptions = BatchOptions(), slot: String? = nil
+        for urls: [String], options: BatchOptions = BatchOptions(), settings: PrefetchSettings = PrefetchSettings()
     ) async throws(PrefetchError) -> BatchEvents {
-        let token = try await prefetch(urls, options: options, slot: slot)
+        let token = try await prefetch(urls, options: options, settings: settings)
         let (queue, id) = (queue, token.id)
         return BatchEvents { BatchEventReader(queue: queue, batch: id, from: .beginning, urls: urls) }
     }
 
     private func submit(
-        _ list: URLList, _ options: BatchOptions, _ slot: String?, urls: [String]?, removing path: String?,
+        _ list: URLList, _ options: BatchOptions, _ settings: PrefetchSettings, urls: [String]?,
+        removing path: String?,
         progress: (@Sendable (Int, Int) -> Void)?, completed: (@Sendable (Int, Int) -> Void)?
     ) async throws(PrefetchError) -> BatchToken {
-        if let slot, !PrefetchQueue.isValidName(slot) {
-            throw PrefetchError(
-                .configuration, "'\(slot)' is not a valid slot name", hint: "use 1 to 64 letters, digits, '_' or '-'")
+        do throws(WebImageError) { try settings.validate() } catch {
+            throw PrefetchError(.configuration, error.message)
         }
         try await checkServer()
         var batch = NewBatch(list: list)
         batch.options = options
-        batch.slot = slot
+        batch.slot = settings.slot
+        batch.name = settings.name
+        batch.priority = settings.priority
+        batch.order = settings.order
+        batch.limit = settings.deadline.map { max(1, Int($0 / .milliseconds(1))) }
+        batch.finishAt = settings.finishAt?.description
+        batch.maxFailures = settings.maxFailures?.description
         batch.keep = configuration.keep
         let opened = try await batch.open(in: queue)
         let token = BatchToken(id: opened.id, replaced: opened.replaced, queue: queue)

@@ -324,7 +324,7 @@ extension BatchCheck {
         }
         // Entries leave the list by command and by age: only recent ones can be required.
         let options = BatchOptions(encoded: snapshot.fields["options"]?.string ?? "{}")
-        guard snapshot.isRunning, options.blacklist != FailedURLPolicy.none.rawValue, !options.retryFailed else {
+        guard snapshot.isRunning, options.blacklist != .none, !options.retryFailed else {
             return found
         }
         // A batch older than its entries' lifetime may have lost some, and so may a list at its limit.

@@ -358,7 +358,7 @@ extension BatchRepair {
 
     private func list(_ urls: [String], _ status: BatchStatus) async throws(PrefetchError) {
         guard !urls.isEmpty, status.state == .running, !status.options.retryFailed,
-            status.options.blacklist != FailedURLPolicy.none.rawValue
+            status.options.blacklist != .none
         else { return }
         let added = try await bridgingErrors { () async throws(RedisError) in
             let key = RedisArgument(queue.keys.failed)

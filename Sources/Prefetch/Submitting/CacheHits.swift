@@ -19,7 +19,7 @@ package struct CacheHits: Sendable {
         self.disk = disk
         cache = BatchCache(disk)
         self.options = options
-        policy = FailedURLPolicy(rawValue: options.blacklist) ?? .smart
+        policy = options.blacklist
         rule = CacheKeyRule(options)
     }
 
@@ -38,7 +38,7 @@ package struct CacheHits: Sendable {
         var settled: [SettledEntry] = []
         for (position, entry) in job.entries.enumerated() where isAsked(entry) {
             let key = CacheKey(rule.key(for: entry.url))
-            guard let found = try? disk.images.find(key, atLeast: options.level), !found.needsVerification else {
+            guard let found = try? disk.images.find(key, atLeast: options.validate), !found.needsVerification else {
                 continue
             }
             settled.append(SettledEntry(position: position, outcome: .hit))

@@ -46,7 +46,7 @@ package struct NewBatch: Sendable {
         let opened: QueueBatches.Opened?
         do throws(RedisError) {
             opened = try await queue.batches.open(
-                id: wanted, nonce: nonce, exactly: name != nil, slot: slot, fields: fields)
+                id: wanted, nonce: nonce, exactly: name != nil, slot: slot ?? options.sharedSlot, fields: fields)
         } catch {
             throw PrefetchError(error)
         }
@@ -56,6 +56,13 @@ package struct NewBatch: Sendable {
                 hint: "choose another --name, or see prefetch-coord status \(wanted)")
         }
         return opened
+    }
+}
+
+extension BatchOptions {
+    /// The slot of batches that cancel the one before, if they are given no other.
+    fileprivate var sharedSlot: String? {
+        compat?.cancelsPreviousPrefetch == true ? "sharedImagePrefetcher" : nil
     }
 }
 

@@ -44,7 +44,7 @@ final class BatchContext: Sendable {
         options = status.options
         loadOptions = options.ofLoads
         keepDetails = status.keepDetails
-        policy = FailedURLPolicy(rawValue: options.blacklist) ?? .smart
+        policy = options.blacklist
         images = BatchImages(options)
     }
 

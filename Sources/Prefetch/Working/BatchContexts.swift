@@ -40,7 +40,7 @@ final class BatchContexts: Sendable {
         }
         guard let status, let status, status.nonce == batch.nonce else { return nil }
         await protect(status, asked: asked)
-        let profile = await profile(of: status.options.requests)
+        let profile = await profile(of: status.options)
         return contexts.withLock { contexts in
             if let known = contexts[batch], !known.over.isOpen { return known }
             let context = BatchContext(status, profile: profile)
@@ -51,10 +51,14 @@ final class BatchContexts: Sendable {
     }
 
     /// The profile of a batch's requests; nil: the default.
-    private nonisolated(nonsending) func profile(of settings: RequestSettings) async -> RequestProfile? {
-        guard settings != RequestSettings() else { return nil }
+    private nonisolated(nonsending) func profile(of options: BatchOptions) async -> RequestProfile? {
+        let (settings, compat) = (options.requests, options.compat)
+        guard settings != RequestSettings() || compat != nil else { return nil }
         // The downloader accepts all values: they are in range.
-        return try? await downloader.profile { [maxBytes] in settings.apply(to: &$0, maxBytes: maxBytes) }
+        return try? await downloader.profile { [maxBytes] downloads in
+            if let compat { downloads.follow(compat) }
+            settings.apply(to: &downloads, maxBytes: maxBytes)
+        }
     }
 
     /// Cancels current transfers of a batch that has ended.

@@ -23,7 +23,7 @@ final class JobTask: Sendable {
         self.worker = worker
         self.entry = entry
         self.batch = batch
-        level = max(batch.options.level, worker.configuration.minimumLevel)
+        level = max(batch.options.validate, worker.configuration.minimumLevel)
         permit = run.permit
         claim = run.claim
         claimant = run.worker
@@ -56,8 +56,20 @@ final class JobTask: Sendable {
         await withTaskGroup(of: Void.self) { group in
             group.addTask { await self.runURLs() }
             group.addTask { await self.batch.over.wait() }
-            let end = goesOn ? worker.shutdown.stopping : worker.shutdown.drained
-            group.addTask { await end.wait() }
+            group.addTask { await self.waitForEnd() }
+            await group.next()
+            group.cancelAll()
+        }
+    }
+
+    /// Returns when the worker leaves: at the drain timeout, and for what continues in the background some time later, or when it is stopped.
+    private func waitForEnd() async {
+        await worker.shutdown.drained.wait()
+        guard goesOn, !Task.isCancelled else { return }
+        let time = batch.options.compat?.backgroundTime ?? Compatibility.usualBackgroundTime
+        await withTaskGroup(of: Void.self) { [stopping = worker.shutdown.stopping] group in
+            group.addTask { try? await Task.sleep(for: .seconds(time)) }
+            group.addTask { await stopping.wait() }
             await group.next()
             group.cancelAll()
         }

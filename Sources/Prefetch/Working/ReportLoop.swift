@@ -72,7 +72,7 @@ final class ReportLoop {
         guard !ready.isEmpty else { return }
         // For hits too: another process may have published the file a moment ago and died before it was synced.
         let needsSync = ready.contains { _, run, context in
-            context?.options.durability != "none" && run.unreported.contains { !$0.outcome.isSkipped }
+            context?.options.durability != Durability.none && run.unreported.contains { !$0.outcome.isSkipped }
         }
         if needsSync, await !sync() { return }
         let reports = ready.map { _, run, context in

@@ -336,7 +336,8 @@ extension BatchRun {
     /// Commands that work as printed.
     private func commands(_ status: BatchStatus) -> [String] {
         let cache = "--cache \(Shell.quoted(Shell.path(settings.cache)))"
-        let rule = status.options.cacheKey == "url" ? "" : " --cache-key \(Shell.quoted(status.options.cacheKey))"
+        let rule =
+            status.options.cacheKey == .url ? "" : " --cache-key \(Shell.quoted(status.options.cacheKey.description))"
         let readOnly = ReadOnlyCacheOptions.words(settings.fetch.readOnlyCaches)
         let id = TerminalText.escaped(status.id)
         var lines: [String] = []

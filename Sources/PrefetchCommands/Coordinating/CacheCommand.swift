@@ -29,12 +29,12 @@ struct CacheOptions: ParsableArguments {
     var cacheKey = "url"
 
     func validate() throws {
-        guard CacheKeyRule(cacheKey) != nil else {
+        guard CacheKeyFilter(cacheKey) != nil else {
             throw ValidationError("--cache-key is url, without-query or s/regex/replacement/, not '\(cacheKey)'")
         }
     }
 
-    var rule: CacheKeyRule { CacheKeyRule(cacheKey) ?? .url }
+    var rule: CacheKeyRule { .filter(CacheKeyFilter(cacheKey) ?? .url) }
 
     /// Which folder.
     var directory: String { cache ?? getenv("PREFETCH_CACHE").map { String(cString: $0) } ?? "./cache" }

@@ -71,7 +71,12 @@ struct RunCommand: AsyncParsableCommand {
         if progress.mode(verbosity.level) == .json { Console.noteAsJSON() }
         // Its workers have the same limit.
         let budget = try DescriptorBudget.raised()
-        let fetch = try fetch.settings()
+        var fetch = try fetch.settings()
+        let compat = batch.options.compat
+        // SDWebImagePrefetcher's number, for all workers.
+        if let compat, self.fetch.transfers.maxConcurrentDownloads == nil {
+            fetch.maxConcurrentDownloads = .fixed(compat.maxConcurrentPrefetchCount)
+        }
         if verbosity.level > .quiet, let note = budget.note(wanted: fetch.maxConcurrentDownloads) { Console.note(note) }
         // A list that cannot be used leaves no cache folder behind; a pipe and what is no list of lines need one, to be kept in.
         let isKept = try GivenList.isKept(file, tableWithCaptions)
@@ -87,7 +92,7 @@ struct RunCommand: AsyncParsableCommand {
             Console.note(note)
         }
         try await BatchRun(
-            command: self, list: list, fetch: fetch, workerCount: workers ?? Self.defaultWorkers
+            command: self, list: list, fetch: fetch, workerCount: workers ?? (compat == nil ? Self.defaultWorkers : 1)
         ).run()
     }
 

@@ -55,14 +55,14 @@ struct WhyCommand: AsyncParsableCommand {
             throw ValidationError("--batches, --cache-key and --list are about a URL, --oldest is about a batch")
         }
         guard batches >= 0 else { throw ValidationError("--batches is a number from 0 on") }
-        guard CacheKeyRule(cacheKey) != nil else {
+        guard CacheKeyFilter(cacheKey) != nil else {
             throw ValidationError("--cache-key is url, without-query or s/regex/replacement/, not '\(cacheKey)'")
         }
     }
 
     func run() async throws {
         guard !oldest, let url = subject else { return try await tellOldest() }
-        let key = (CacheKeyRule(cacheKey) ?? .url).key(for: url)
+        let key = (CacheKeyFilter(cacheKey) ?? .url).key(for: url)
         let list = try GivenList.repeatable(list)
         try await Session.with(location, looks: true) { session in
             let folder = location.cacheFolder

@@ -15,18 +15,18 @@ struct BatchArguments: ParsableArguments {
     /// As the batch keeps them.
     var options: BatchOptions {
         var options = BatchOptions()
-        options.validate = checks.level
+        options.compat = failed.compat.flatMap(Compatibility.init(rawValue:))
+        options.validate = ValidationLevel(name: checks.level) ?? options.validate
         options.unverifiable = checks.unverifiable
-        options.digest = checks.digest
-        options.durability = checks.durability
-        options.blacklist = failed.blacklist ?? failed.compat ?? options.blacklist
+        options.digest = ImageDigest(rawValue: checks.digest) ?? options.digest
+        options.durability = Durability(rawValue: checks.durability) ?? options.durability
+        options.blacklist = failed.blacklist.flatMap(FailedURLPolicy.init(rawValue:)) ?? options.blacklist
         options.blacklistTTL = failed.blacklistTTL ?? (failed.compat == nil ? options.blacklistTTL : BlacklistTTL(0))
-        options.compat = failed.compat ?? ""
         let given = load.given
         options.retryFailed = failed.retryFailed || given.contains(.retryFailed)
         options.fromCacheOnly = load.fromCacheOnly || given.contains(.fromCacheOnly)
         options.options = given.subtracting([.retryFailed, .fromCacheOnly])
-        options.cacheKey = load.cacheKey
+        options.cacheKey = CacheKeyFilter(load.cacheKey) ?? options.cacheKey
         options.variant = variant.variant
         options.rules = selection.rules
         options.requests = requests.settings
@@ -86,7 +86,7 @@ struct FailedURLArguments: ParsableArguments {
     @Option(
         help: .value(
             "policy",
-            "Failures that are remembered and not requested again: smart (permanent ones), sd3, sd4 (SDWebImage's rules) or none. (default: smart)"
+            "Failures that are remembered and not requested again: smart (permanent ones), sd3, sd4, sd5 (SDWebImage's rules) or none. (default: smart)"
         ))
     var blacklist: String?
 
@@ -94,7 +94,8 @@ struct FailedURLArguments: ParsableArguments {
         name: .customLong("blacklist-ttl"),
         help: ArgumentHelp(
             "How long failed URLs are remembered: 12h for all, or by reason: 404=7d,badImage=1d; 0 = forever. (default: 404=7d,410=30d,451=30d,badImage=1d,poison=7d)",
-            discussion: "Then one worker requests the URL once. With --blacklist sd3 or sd4 it is remembered forever.",
+            discussion:
+                "Then one worker requests the URL once. With --blacklist sd3, sd4 or sd5 it is remembered forever.",
             valueName: "time|list"))
     var blacklistTTL: BlacklistTTL?
 
@@ -103,26 +104,29 @@ struct FailedURLArguments: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "Behave as SDWebImage 3: sd3.",
+            "Behave as SDWebImage 3 or 5: sd3, sd5.",
             discussion: """
-                Implies --blacklist sd3 --blacklist-ttl 0 --ignore-robots-tag; a cancelled batch calls neither didFinish \
-                nor completion. \
-                SDWebImage requests each URL once: add --tries 1.
+                Implies --blacklist VERSION --blacklist-ttl 0 --tries 1 --ignore-robots-tag, and 3 transfers for run; a cancelled \
+                batch calls neither didFinish nor completion. With sd3 a batch cancels the one before it, with sd5 \
+                didPrefetch comes before progress and didFinish counts skipped URLs.
                 """, valueName: "version"))
     var compat: String?
 
     func validate() throws {
         if let blacklist, FailedURLPolicy(rawValue: blacklist) == nil {
-            throw ValidationError("--blacklist is smart, sd3, sd4 or none, not '\(blacklist)'")
+            throw ValidationError("--blacklist is smart, sd3, sd4, sd5 or none, not '\(blacklist)'")
         }
         guard let compat else { return }
-        guard compat == "sd3" else { throw ValidationError("--compat is sd3, not '\(compat)'") }
+        guard Compatibility(rawValue: compat) != nil else {
+            throw ValidationError("--compat is sd3 or sd5, not '\(compat)'")
+        }
         if let blacklist, blacklist != compat {
-            throw ValidationError("--compat sd3 implies --blacklist sd3, so --blacklist \(blacklist) contradicts it")
+            throw ValidationError(
+                "--compat \(compat) implies --blacklist \(compat), so --blacklist \(blacklist) contradicts it")
         }
         if let blacklistTTL, blacklistTTL != BlacklistTTL(0) {
             throw ValidationError(
-                "--compat sd3 implies --blacklist-ttl 0, so --blacklist-ttl \(blacklistTTL.text) contradicts it")
+                "--compat \(compat) implies --blacklist-ttl 0, so --blacklist-ttl \(blacklistTTL.text) contradicts it")
         }
     }
 }

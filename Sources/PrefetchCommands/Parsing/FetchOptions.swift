@@ -36,8 +36,9 @@ struct TransferOptions: ParsableArguments {
         name: .customLong("max-concurrent-downloads"),
         help: .value(
             "n|auto",
-            "Transfers a worker runs at once, 1 to 4096; auto: it finds the number, 4 to 1024, while it works."))
-    var maxConcurrentDownloads: ConcurrentDownloads = 32
+            "Transfers a worker runs at once, 1 to 4096; auto: it finds the number, 4 to 1024, while it works. (default: 32)"
+        ))
+    var maxConcurrentDownloads: ConcurrentDownloads?
 
     @Option(help: "Which waiting transfer of a worker starts next: fifo or lifo.")
     var downloadOrder = DownloadExecutionOrder.fifo
@@ -61,7 +62,7 @@ struct TransferOptions: ParsableArguments {
     var transferLog: String?
 
     func validate() throws {
-        try maxConcurrentDownloads.check()
+        try maxConcurrentDownloads?.check()
         guard (1 << 20...1 << 40).contains(maxDecodeMemory.bytes) else {
             throw ValidationError("--max-decode-memory is a size from 1MiB to 1TiB")
         }
@@ -69,7 +70,7 @@ struct TransferOptions: ParsableArguments {
     }
 
     fileprivate func apply(to settings: inout FetchSettings) {
-        settings.maxConcurrentDownloads = maxConcurrentDownloads
+        settings.maxConcurrentDownloads = maxConcurrentDownloads ?? settings.maxConcurrentDownloads
         settings.order = downloadOrder.rawValue
         settings.maxDecodeMemory = maxDecodeMemory.bytes
         settings.lease = lease.seconds
@@ -95,6 +96,21 @@ struct NetworkOptions: ParsableArguments {
             "Deny a network even if it is allowed: 10.0.0.5 or 10.0.0.0/8:9090. Repeatable; adds to PREFETCH_DENY_NET.")
     )
     var denyNet: [String] = []
+
+    @Option(
+        name: .customLong("allow-host"),
+        help: .value("host", "Request images of these hosts only: example.org or *.example.org. Repeatable."))
+    var allowHosts: [String] = []
+
+    @Option(
+        name: .customLong("deny-host"),
+        help: .value("host", "Request nothing of a host: example.org or *.example.org. Repeatable."))
+    var denyHosts: [String] = []
+
+    @Option(
+        name: .customLong("url-filter"),
+        help: .value("regex", "Request only URLs in which this regular expression matches. Repeatable: all have to."))
+    var urlFilters: [String] = []
 
     @Option(
         name: [.customShort("H"), .customLong("header")],
@@ -149,6 +165,14 @@ struct NetworkOptions: ParsableArguments {
                 throw ValidationError("\(option) takes an address or a network such as 10.0.0.0/8, not '\(text)'")
             }
         }
+        for (option, hosts) in [("--allow-host", allowHosts), ("--deny-host", denyHosts)] {
+            for host in hosts where !RequestArguments.isHost(host) {
+                throw ValidationError("\(option) takes a host name or *.domain, not '\(host)'")
+            }
+        }
+        for pattern in urlFilters where (try? PatternFilter(pattern)) == nil {
+            throw ValidationError("--url-filter takes a regular expression, not '\(pattern)'")
+        }
         for server in dnsServers.map(Self.servers) ?? [] where DNSServer(server) == nil {
             throw ValidationError(
                 "--dns-servers takes addresses such as 192.0.2.1 or [2001:db8::1]:53, with commas between, not '\(server)'"
@@ -167,6 +191,9 @@ struct NetworkOptions: ParsableArguments {
     fileprivate func apply(to settings: inout FetchSettings) throws(PrefetchError) {
         settings.allowNet = allowNet
         settings.denyNet = denyNet
+        settings.allowHosts = allowHosts
+        settings.denyHosts = denyHosts
+        settings.urlFilters = urlFilters
         settings.headers = try OptionFile.lines(headers, "--header", wants: "Name: value") { $0.contains(":") }
         settings.headerRules = try OptionFile.lines(headerRule, "--header-rule", wants: "HOST=Name: value") {
             HeaderRule($0) != nil

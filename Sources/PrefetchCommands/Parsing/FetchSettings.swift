@@ -9,6 +9,8 @@ struct FetchSettings: Codable, Sendable, Equatable {
     var maxConcurrentDownloads: ConcurrentDownloads = 32
     /// Networks, hosts and ports, as the options have them.
     var allowNet: [String] = [], denyNet: [String] = [], resolve: [String] = [], connectTo: [String] = []
+    /// Host names or `*.domain`, and regular expressions.
+    var allowHosts: [String] = [], denyHosts: [String] = [], urlFilters: [String] = []
     /// Addresses of resolvers; none: the system's.
     var dnsServers: [String] = []
     /// `Name: value` each; `HOST=Name: value` each.
@@ -104,6 +106,7 @@ struct FetchSettings: Codable, Sendable, Equatable {
         downloads.dnsServers = dnsServers
         downloads.caFile = caFile
         downloads.addressPolicy = try addressPolicy(environment: environment)
+        downloads.urlFilters = filters
         for header in headers.compactMap(RequestSettings.header) {
             downloads.setValue(header.value.isEmpty ? nil : header.value, forHTTPHeaderField: header.name)
         }
@@ -132,6 +135,12 @@ struct FetchSettings: Codable, Sendable, Equatable {
             throw PrefetchError(.configuration, error.message, hint: "see --help")
         }
         return downloads
+    }
+
+    private var filters: [any ImageURLFilter] {
+        let hosts = HostFilter(allowed: HostPatterns(allowHosts), denied: HostPatterns(denyHosts))
+        let patterns = urlFilters.compactMap { try? PatternFilter($0) }
+        return hosts == HostFilter() ? patterns : [hosts] + patterns
     }
 
     private var credentials: [Credential] {

@@ -39,7 +39,7 @@ struct LoadOptionArguments: ParsableArguments {
         do throws(WebImageError) { _ = try WebImageOptions(names: names) } catch {
             throw ValidationError("--options: \(error.message)")
         }
-        guard CacheKeyRule(cacheKey) != nil else {
+        guard CacheKeyFilter(cacheKey) != nil else {
             throw ValidationError("--cache-key is url, without-query or s/REGEX/REPLACEMENT/, not '\(cacheKey)'")
         }
     }

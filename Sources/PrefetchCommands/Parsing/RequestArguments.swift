@@ -154,7 +154,7 @@ struct RequestArguments: ParsableArguments {
     }
 
     /// Whether the text is a host, or `*.` and a domain: neither a URL, nor with a port.
-    private static func isHost(_ text: String) -> Bool {
+    static func isHost(_ text: String) -> Bool {
         let name = text.hasPrefix("*.") ? String(text.dropFirst(2)) : text
         return (try? RequestURL("http://\(name)/"))?.host == name.lowercased()
     }

@@ -27,7 +27,7 @@ package enum BatchJSON {
             ] + FetchText.members(status.fetches))
     }
 
-    /// null where it is not called: of a cancelled batch that behaves as SDWebImage 3.
+    /// null where it is not called: of a cancelled batch that behaves as SDWebImage.
     private static func didFinish(_ status: BatchStatus) -> JSONText {
         guard status.state != .cancelled || status.options.completesWhenCancelled else { return .null }
         return .object([
@@ -37,19 +37,19 @@ package enum BatchJSON {
 
     private static func options(_ options: BatchOptions) -> JSONText {
         .object([
-            ("validate", .string(options.validate)), ("unverifiable", .string(options.unverifiable.rawValue)),
-            ("digest", .string(options.digest)),
-            ("durability", .string(options.durability)), ("blacklist", .string(options.blacklist)),
+            ("validate", .string(options.validate.name)), ("unverifiable", .string(options.unverifiable.rawValue)),
+            ("digest", .string(options.digest.rawValue)),
+            ("durability", .string(options.durability.rawValue)), ("blacklist", .string(options.blacklist.rawValue)),
             (
                 "blacklist_ttl_seconds",
                 .object(BlacklistTTL.Reason.allCases.map { ($0.rawValue, .number(options.listingTTL[$0])) })
             ),
             ("retry_failed", .bool(options.retryFailed)),
-            ("from_cache_only", .bool(options.fromCacheOnly)), ("cache_key", .string(options.cacheKey)),
+            ("from_cache_only", .bool(options.fromCacheOnly)), ("cache_key", .string(options.cacheKey.description)),
             ("variant", options.storedVariant.map { .string($0.transformerKey) } ?? .null),
             ("rules", .object(options.rules.members.map { ($0.name, .string($0.value)) })),
             ("requests", requests(options.requests)),
-            ("compat", options.compat.isEmpty ? .null : .string(options.compat)),
+            ("compat", options.compat.map { .string($0.rawValue) } ?? .null),
         ])
     }
 

@@ -65,7 +65,7 @@ struct ReportPage {
         return """
             <header>
             <h1>\(status.id) <span class="state">\(state)</span></h1>
-            <p class="note">\(UTCTime.text(milliseconds: status.created)) · \(status.ended > 0 ? "took" : "for") \(Wording.seconds(status.elapsed))\(list) · checked: \(status.options.validate)</p>
+            <p class="note">\(UTCTime.text(milliseconds: status.created)) · \(status.ended > 0 ? "took" : "for") \(Wording.seconds(status.elapsed))\(list) · checked: \(status.options.validate.name)</p>
             </header>
 
             """

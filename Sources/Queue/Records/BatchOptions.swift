@@ -2,30 +2,31 @@ internal import FoundationEssentials
 
 /// Options of a batch, followed by every worker that has one of its jobs. Stored in Redis by name, as JSON.
 public struct BatchOptions: Sendable, Codable, Equatable {
-    /// How far each image is checked: `none`, `header`, `structure` or `decode` (the default, because SDWebImage's "finished" means a
-    /// decoded image). A worker's own setting is the minimum.
-    public var validate = "decode"
+    /// How far each image is checked; `decode` by default, because SDWebImage's "finished" means a decoded image. A worker's own setting is
+    /// the minimum.
+    public var validate = ValidationLevel.decode
     /// `skip` (the default) or `keep`: what happens to images in formats that cannot be verified, such as HEIC.
     public var unverifiable = UnverifiableFormats.skip
-    /// `sha256` (the default) or `none`: whether the record of each file includes the digest of its bytes.
-    public var digest = "sha256"
-    /// `none`, `batch` (the default: one sync before a report, so a counted URL survives a power cut) or `file`.
-    public var durability = "batch"
-    /// Which failures go onto the list of failed URLs: `smart` (the default), `sd3`, `sd4`, `none`.
-    public var blacklist = "smart"
+    /// The digest in the record of each file; `sha256` by default.
+    public var digest = ImageDigest.sha256
+    /// What a power cut may lose; `batch` by default: one sync before a report, so that a counted URL survives it.
+    public var durability = Durability.batch
+    /// Which failures go onto the list of failed URLs; `smart` by default. ``compat`` sets it too.
+    public var blacklist = FailedURLPolicy.smart
     /// When entries of that list lapse, by their reason. SDWebImage's policies have entries that never do, whatever this says.
     public var blacklistTTL = BlacklistTTL()
     /// SDWebImageRetryFailed: request listed URLs too; a success takes the URL off the list.
     public var retryFailed = false
     /// SDWebImageFromCacheOnly: no network.
     public var fromCacheOnly = false
-    /// The cache key of a URL: `url` (the default), `without-query`, or `s/pattern/replacement/`.
-    public var cacheKey = "url"
+    /// The cache key of a URL; the URL by default.
+    public var cacheKey = CacheKeyFilter.url
     /// Further options of its loads; ``retryFailed`` and ``fromCacheOnly`` are separate properties.
     public var options: WebImageOptions = []
-    /// `sd3` if the batch behaves as SDWebImage 3 did, "" (the default) otherwise. Workers follow ``blacklist`` = `sd3` and
-    /// ``blacklistTTL`` = 0, which are set with it; consumers of the batch's end follow ``completesWhenCancelled``.
-    public var compat = ""
+    /// The version of SDWebImage whose behaviour the batch follows; nil (the default): none. Sets ``blacklist``.
+    public var compat: Compatibility? {
+        didSet { if let compat { blacklist = compat.failedURLPolicy } }
+    }
     /// How images are changed before they are stored; nil (the default): not.
     public var variant: ImageVariant?
     /// Which images are taken; all by default.
@@ -36,16 +37,18 @@ public struct BatchOptions: Sendable, Codable, Equatable {
     /// The defaults.
     public init() {}
 
-    /// Whether didFinish and completion are called for a batch that was cancelled. SDWebImage 3's `cancelPrefetching` calls neither;
+    /// Whether didFinish and completion are called for a batch that was cancelled. SDWebImage's `cancelPrefetching` calls neither;
     /// everything that follows a batch must honour this.
-    public var completesWhenCancelled: Bool { compat != "sd3" }
+    public var completesWhenCancelled: Bool { compat == nil }
 
-    /// ``validate`` as a value; `decode` if it is unknown.
-    public var level: ValidationLevel { ValidationLevel(name: validate) ?? .decode }
+    /// `didFinishWithTotalCount:skippedCount:` of a list with so many URLs.
+    package func didFinish(total: Int, skipped: Int) -> (totalCount: Int, skippedCount: Int) {
+        (compat?.countsSkippedInTotal == true ? total : total - skipped, skipped)
+    }
 
     /// ``blacklistTTL`` under the batch's policy.
     package var listingTTL: BlacklistTTL {
-        (FailedURLPolicy(rawValue: blacklist) ?? .smart).lapses ? blacklistTTL : BlacklistTTL(0)
+        blacklist.lapses ? blacklistTTL : BlacklistTTL(0)
     }
 
     /// Stable text, for storage and comparison.
@@ -59,17 +62,17 @@ public struct BatchOptions: Sendable, Codable, Equatable {
     package init(encoded: String) {
         self.init()
         guard let read = try? JSONDecoder().decode(Partial.self, from: Data(encoded.utf8)) else { return }
-        validate = read.validate ?? validate
+        compat = read.compat.flatMap(Compatibility.init(rawValue:))
+        validate = read.validate.flatMap(ValidationLevel.init(name:)) ?? validate
         unverifiable = read.unverifiable.flatMap(UnverifiableFormats.init(rawValue:)) ?? unverifiable
-        digest = read.digest ?? digest
-        durability = read.durability ?? durability
-        blacklist = read.blacklist ?? blacklist
+        digest = read.digest.flatMap(ImageDigest.init(rawValue:)) ?? digest
+        durability = read.durability.flatMap(Durability.init(rawValue:)) ?? durability
+        blacklist = read.blacklist.flatMap(FailedURLPolicy.init(rawValue:)) ?? blacklist
         blacklistTTL = read.blacklistTTL ?? blacklistTTL
         retryFailed = read.retryFailed ?? retryFailed
         fromCacheOnly = read.fromCacheOnly ?? fromCacheOnly
-        cacheKey = read.cacheKey ?? cacheKey
+        cacheKey = read.cacheKey.flatMap { CacheKeyFilter($0) } ?? cacheKey
         options = read.options ?? options
-        compat = read.compat ?? compat
         variant = read.variant
         rules = read.rules ?? rules
         requests = (read.requests ?? requests).bounded
@@ -105,13 +108,17 @@ public struct BatchOptions: Sendable, Codable, Equatable {
     /// The options in which two batches differ, for messages.
     package func differences(from other: BatchOptions) -> [String] {
         var names: [String] = []
-        if validate != other.validate { names.append("--validate \(validate), was \(other.validate)") }
+        if validate != other.validate { names.append("--validate \(validate.name), was \(other.validate.name)") }
         if unverifiable != other.unverifiable {
             names.append("--unverifiable \(unverifiable.rawValue), was \(other.unverifiable.rawValue)")
         }
-        if digest != other.digest { names.append("--digest \(digest), was \(other.digest)") }
-        if durability != other.durability { names.append("--durability \(durability), was \(other.durability)") }
-        if blacklist != other.blacklist { names.append("--blacklist \(blacklist), was \(other.blacklist)") }
+        if digest != other.digest { names.append("--digest \(digest.rawValue), was \(other.digest.rawValue)") }
+        if durability != other.durability {
+            names.append("--durability \(durability.rawValue), was \(other.durability.rawValue)")
+        }
+        if blacklist != other.blacklist {
+            names.append("--blacklist \(blacklist.rawValue), was \(other.blacklist.rawValue)")
+        }
         if blacklistTTL != other.blacklistTTL {
             names.append("--blacklist-ttl \(blacklistTTL.text), was \(other.blacklistTTL.text)")
         }
@@ -133,7 +140,7 @@ public struct BatchOptions: Sendable, Codable, Equatable {
             names.append("rules \(rules.text), was \(other.rules.text)")
         }
         names += requests.differences(from: other.requests)
-        if compat != other.compat { names.append(compat.isEmpty ? "no --compat" : "--compat \(compat)") }
+        if compat != other.compat { names.append(compat.map { "--compat \($0.rawValue)" } ?? "no --compat") }
         return names
     }
 }

@@ -87,8 +87,10 @@ public struct BatchStatus: Sendable, Equatable {
 
     package var identity: BatchIdentity { BatchIdentity(id: id, nonce: nonce) }
 
-    /// SDWebImage's `didFinishWithTotalCount:skippedCount:`: total less skipped, and skipped.
-    public var didFinish: (totalCount: Int, skippedCount: Int) { (total - counts.skipped, counts.skipped) }
+    /// SDWebImage's `didFinishWithTotalCount:skippedCount:`: total less skipped, and skipped; the total itself with ``Compatibility/sd5``.
+    public var didFinish: (totalCount: Int, skippedCount: Int) {
+        options.didFinish(total: total, skipped: counts.skipped)
+    }
 
     /// Seconds from the creation to the end, or to now.
     public var elapsed: Double { max(0, Double((ended > 0 ? ended : at) - created) / 1000) }

@@ -5,9 +5,28 @@ internal import Threading
 /// read-only.
 public final class ImageBody: Sendable {
     private struct Storage {
+        /// Of a body that was made of them.
         var bytes: [UInt8] = []
+        /// Of a body that arrives.
+        var block: BodyBlock?
         var spool: BodySpool?
         var count = 0
+
+        /// Makes room for so many bytes in memory.
+        mutating func reserve(_ count: Int) {
+            guard count > block?.capacity ?? 0 else { return }
+            let larger = BodyBlocks.shared.take(count)
+            if let block {
+                larger.start.copyMemory(from: block.start, byteCount: self.count)
+                BodyBlocks.shared.giveBack(block)
+            }
+            block = larger
+        }
+
+        mutating func giveBack() {
+            if let block { BodyBlocks.shared.giveBack(block) }
+            block = nil
+        }
     }
 
     private let storage: Locked<Storage>
@@ -36,6 +55,8 @@ public final class ImageBody: Sendable {
         place = nil
     }
 
+    deinit { storage.withLock { $0.giveBack() } }
+
     /// Length in bytes.
     public var count: Int { storage.withLock { $0.count } }
 
@@ -55,7 +76,7 @@ public final class ImageBody: Sendable {
 
     /// Reserves memory for an announced length, to avoid copies while bytes arrive.
     package func reserve(_ count: Int) {
-        storage.withLock { $0.bytes.reserveCapacity(min(count, memoryLimit)) }
+        storage.withLock { $0.reserve(min(count, memoryLimit)) }
     }
 
     /// Appends bytes; beyond the memory limit everything moves to the unnamed file.
@@ -63,16 +84,25 @@ public final class ImageBody: Sendable {
     package func append(_ new: UnsafeRawBufferPointer) throws(WebImageError) {
         // No I/O under the lock.
         let (spool, first) = storage.withLock { storage -> (BodySpool?, [UInt8]) in
-            storage.count += new.count
-            if let spool = storage.spool { return (spool, []) }
-            guard storage.count > memoryLimit, let place else {
-                storage.bytes.append(contentsOf: new)
+            if let spool = storage.spool {
+                storage.count += new.count
+                return (spool, [])
+            }
+            let (before, count) = (storage.count, storage.count + new.count)
+            guard count > memoryLimit, let place else {
+                if count > storage.block?.capacity ?? 0 { storage.reserve(max(count, 2 * before)) }
+                if let block = storage.block, let source = new.baseAddress {
+                    (block.start + before).copyMemory(from: source, byteCount: new.count)
+                }
+                storage.count = count
                 return (nil, [])
             }
-            defer { storage.bytes = [] }
+            let first = storage.block.map { Array(UnsafeRawBufferPointer(start: $0.start, count: before)) } ?? []
+            storage.giveBack()
+            storage.count = count
             let spool = BodySpool(place)
             storage.spool = spool
-            return (spool, storage.bytes)
+            return (spool, first)
         }
         guard let spool else { return }
         try spool.append(first)
@@ -85,7 +115,11 @@ public final class ImageBody: Sendable {
         _ body: (UnsafeRawBufferPointer) throws(WebImageError) -> Result
     ) throws(WebImageError) -> Result {
         // No lock while `body` runs: bytes are only read once they are complete.
-        let (bytes, spool, count) = storage.withLock { ($0.bytes, $0.spool, $0.count) }
+        let (bytes, block, spool, count) = storage.withLock { ($0.bytes, $0.block, $0.spool, $0.count) }
+        if let block {
+            defer { withExtendedLifetime(self) {} }
+            return try body(UnsafeRawBufferPointer(start: block.start, count: count))
+        }
         guard let file = spool?.fileDescriptor else {
             return try bytes.span.withUnsafeBytes { bytes throws(WebImageError) in try body(bytes) }
         }

@@ -1,16 +1,6 @@
 extension DiskCache {
     /// Settings of a cache directory.
     public struct Configuration: Sendable {
-        /// What a power cut may lose.
-        public enum Durability: String, Sendable, CaseIterable {
-            /// Everything that the kernel has not written yet.
-            case none
-            /// Nothing stored before the last ``DiskCache/sync()``.
-            case batch
-            /// Nothing that was stored: each file and its directory are synced before it counts.
-            case file
-        }
-
         /// Whether to use a feature of the file system.
         public enum Use: Sendable {
             /// If the file system supports it.

@@ -78,6 +78,11 @@ final class DownloadLoop {
     }
 
     private func enter(_ operation: DownloadOperation, at place: QueuePlace) {
+        if !operation.key.options.contains(.unasked),
+            let refusal = operation.profile.configuration.refusal(of: operation.request)
+        {
+            return complete(operation, .failure(operation.refused(refusal)))
+        }
         if let error = admission.enter(operation, at: place) { complete(operation, .failure(error)) }
     }
 

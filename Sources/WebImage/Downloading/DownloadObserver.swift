@@ -11,7 +11,7 @@ final class DownloadObserver {
 
     func didReceiveResponse(_ operation: DownloadOperation, _ status: Int, received: Int, expected: Int?) {
         lastReported = 0
-        for waiter in operation.waiters { waiter.progress?(0, expected ?? -1) }
+        for waiter in operation.waiters { waiter.progress?(0, expected ?? 0) }
         listeners.tell(.response, of: operation, received: received, expected: expected) { $0.statusCode = status }
     }
 
@@ -22,7 +22,7 @@ final class DownloadObserver {
             return
         }
         lastReported = received
-        for waiter in operation.waiters { waiter.progress?(received, expected ?? -1) }
+        for waiter in operation.waiters { waiter.progress?(received, expected ?? 0) }
         if operation.key.options.contains(.progressive) {
             listeners.tell(.progress, of: operation, received: received, expected: expected)
         }

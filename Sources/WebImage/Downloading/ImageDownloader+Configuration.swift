@@ -39,8 +39,10 @@ extension ImageDownloader {
         public var executionOrder = DownloadExecutionOrder.fifo
         /// Time limit until the request can be sent (DNS, connection, TLS); default 10.
         public var connectTimeout = 10.0
-        /// Idle timeout of an attempt, also for the first byte; default 15 (SDWebImage's).
-        public var downloadTimeout = 15.0
+        /// Idle timeout of an attempt, also for the first byte; default 15. 0 means the default, as in SDWebImage.
+        public var downloadTimeout = 15.0 {
+            didSet { if downloadTimeout == 0 { downloadTimeout = 15 } }
+        }
         /// Minimum bytes per second; slower transfers are aborted. Default 1,000; 0 means no limit.
         public var lowSpeedLimit = 1000
         /// How long a transfer may stay below ``lowSpeedLimit``; default 20.
@@ -141,8 +143,17 @@ extension ImageDownloader {
             case v6
         }
 
+        /// Filters that each URL has to pass before a request, also after a redirect; default: none.
+        public var urlFilters: [any ImageURLFilter] = []
+
         /// Default settings.
         public init() {}
+
+        /// Follows a version of SDWebImage: its number of attempts, and its `Accept`.
+        public mutating func follow(_ compatibility: Compatibility) {
+            maxAttempts = compatibility.maxAttempts
+            setValue(compatibility.accept, forHTTPHeaderField: "Accept")
+        }
 
         /// Sets a header of every request; nil removes it.
         public mutating func setValue(_ value: String?, forHTTPHeaderField name: String) {
@@ -278,14 +289,15 @@ extension ImageDownloader {
 
         /// Whether `X-Robots-Tag` of a response to this request can refuse its image.
         func respectsRobotsTag(of request: RequestURL) -> Bool {
-            respectsRobotsTag && !isOpened(request) && !ownHosts.contains { Self.names($0, request.host) }
+            respectsRobotsTag && !isOpened(request) && !HostPatterns(ownHosts).contains(request.host)
         }
 
-        /// Whether a pattern, a name or `*.domain`, names a host.
-        private static func names(_ pattern: String, _ host: String) -> Bool {
-            let host = host.hasSuffix(".") ? host.dropLast() : host[...]
-            guard pattern.hasPrefix("*.") else { return host == pattern }
-            return host.hasSuffix(pattern.dropFirst()) && host.utf8.count >= pattern.utf8.count
+        /// Why a URL may not be requested, by the filters.
+        func refusal(of request: RequestURL) -> WebImageError? {
+            for filter in urlFilters {
+                if let reason = filter.refusal(of: request.text) { return WebImageError(.refused, reason) }
+            }
+            return nil
         }
 
         /// Connections kept, including those in use: with fewer, idle ones would be closed while others are parked.

@@ -30,7 +30,8 @@ extension ImageManager {
     ///   - url: as for ``loadImage(with:options:)``.
     ///   - options: as for ``loadImage(with:options:)``.
     ///   - progress: receives the progress of a download.
-    ///   - completed: called once, with `cancelled` if the load was cancelled.
+    ///   - completed: called once, with `cancelled` if the load was cancelled (not with ``Compatibility/sd3``). With `refreshCached` and a cached image it is called with that
+    ///     image first, and again with the new image or the failure of its request; after a 304 it is not called again.
     /// - Returns: the operation, for cancelling. The load continues if it is discarded.
     @discardableResult
     public func startLoad(
@@ -38,16 +39,32 @@ extension ImageManager {
         progress: (@Sendable (_ receivedBytes: Int, _ expectedBytes: Int) -> Void)? = nil,
         completed: (@Sendable (Result<LoadedImage, WebImageError>) -> Void)? = nil
     ) -> ImageLoadOperation {
+        startLoad(ImageRequest(url, options: options), progress: progress, completed: completed)
+    }
+
+    /// Starts a load with settings of its own and returns immediately, as ``startLoad(with:options:progress:completed:)``.
+    @discardableResult
+    public func startLoad(
+        _ image: ImageRequest,
+        progress: (@Sendable (_ receivedBytes: Int, _ expectedBytes: Int) -> Void)? = nil,
+        completed: (@Sendable (Result<LoadedImage, WebImageError>) -> Void)? = nil
+    ) -> ImageLoadOperation {
         let task = Task<Result<LoadedImage, WebImageError>, Never> {
             let result: Result<LoadedImage, WebImageError>
             do throws(WebImageError) {
-                result = .success(try await loadImage(with: url, options: options, progress: progress))
+                let loaded = try await loadImage(image, progress: progress) { completed?(.success($0)) }
+                result = .success(loaded)
+                // The cached image was told already.
+                if loaded.outcome == .notModified { return result }
             } catch {
                 result = .failure(error)
+                if error.code == .cancelled, configuration.compatibility?.completesCancelledLoads == false {
+                    return result
+                }
             }
             completed?(result)
             return result
         }
-        return ImageLoadOperation(url: url, task: task)
+        return ImageLoadOperation(url: image.url, task: task)
     }
 }

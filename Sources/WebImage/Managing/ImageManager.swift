@@ -13,6 +13,8 @@ public final class ImageManager: ImageLoading {
         public var unverifiableFormats = UnverifiableFormats.skip
         /// Whether records get the SHA-256 of the bytes; default true.
         public var computesDigest = true
+        /// The version of SDWebImage whose calls are followed; default nil.
+        public var compatibility: Compatibility?
         /// Which failures are added to ``ImageManager/failedURLs``; default `smart`.
         public var failedURLPolicy = FailedURLPolicy.smart
         /// Maps the options of each load (`optionsProcessor`); default nil.
@@ -29,11 +31,19 @@ public final class ImageManager: ImageLoading {
         /// Decrypts downloaded bytes (`downloadDecryptor`); returning nil ends the load with `badImageData`. With a decryptor, bytes are
         /// not inspected before the download is complete. Default nil: no decryption.
         public var decryptor: (@Sendable (_ bytes: ImageBody, _ url: String) -> [UInt8]?)?
+        /// Loaders of the program's own, asked before the downloader; default nil.
+        public var loaders: ImageLoadersManager?
         /// Threads for verification and file calls; default 0: one per core, at least 2.
         public var threads = 0
 
         /// Default settings.
         public init() {}
+
+        /// Those of a version of SDWebImage: its ``failedURLPolicy``, and what a cancelled load tells.
+        public init(compatibility: Compatibility) {
+            self.compatibility = compatibility
+            failedURLPolicy = compatibility.failedURLPolicy
+        }
     }
 
     private struct State {
@@ -76,7 +86,9 @@ public final class ImageManager: ImageLoading {
         downloads.filePool = pool
         downloads.fileCalls = disk.folder.calls
         downloader = try ImageDownloader(configuration: downloads)
-        pipeline = LoadPipeline(cache: cache, downloader: downloader, coder: coder, decryptor: configuration.decryptor)
+        pipeline = LoadPipeline(
+            cache: cache, downloader: downloader, coder: coder, decryptor: configuration.decryptor,
+            loaders: configuration.loaders)
     }
 
     /// The delegate; not retained.
@@ -110,20 +122,53 @@ public final class ImageManager: ImageLoading {
         with url: String, options: WebImageOptions = [], cookies: CookieJar? = nil,
         progress: (@Sendable (_ receivedBytes: Int, _ expectedBytes: Int) -> Void)?
     ) async throws(WebImageError) -> LoadedImage {
-        let options = configuration.optionsProcessor?(url, options) ?? options
+        var image = ImageRequest(url, options: options)
+        image.cookies = cookies
+        return try await loadImage(image, progress: progress)
+    }
+
+    /// Loads one image with settings of its own.
+    /// - Parameters:
+    ///   - image: its URL and settings.
+    ///   - progress: called like that of ``ImageDownloader``, if there is a download; default nil.
+    /// - Returns: the image.
+    /// - Throws: as ``loadImage(with:options:)``; `invalidConfiguration` for a header that cannot be sent.
+    public func loadImage(
+        _ image: ImageRequest, progress: (@Sendable (_ receivedBytes: Int, _ expectedBytes: Int) -> Void)? = nil
+    ) async throws(WebImageError) -> LoadedImage {
+        try await loadImage(image, progress: progress, willRefresh: nil)
+    }
+
+    /// * `willRefresh`: called with the cached image before it is refreshed.
+    func loadImage(
+        _ image: ImageRequest, progress: (@Sendable (Int, Int) -> Void)?,
+        willRefresh: (@Sendable (LoadedImage) -> Void)?
+    ) async throws(WebImageError) -> LoadedImage {
+        let url = image.url
+        guard !url.isEmpty else { throw WebImageError(.invalidURL, "the URL is empty") }
+        let options = configuration.optionsProcessor?(url, image.options) ?? image.options
         let policy = configuration.failedURLPolicy
         let checksFailedURLs = policy != .none && !options.contains(.retryFailed)
         if checksFailedURLs && policy.isCheckedBeforeCache { try refuseFailed(url) }
-        var request = LoadRequest(url: url, key: cache.key(for: url))
+        var request = LoadRequest(url: url, key: image.key ?? cache.key(for: url))
         request.level = configuration.validation
         request.unverifiable = configuration.unverifiableFormats
         request.computesDigest = configuration.computesDigest
         request.options = options
         request.usesMemory = true
         request.progress = progress
-        request.cookies = cookies
+        request.cookies = image.cookies
+        request.headers = image.headers
+        request.mirrors = image.mirrors
+        request.expectedDigest = image.digest
+        request.rules = HeaderRules(image.rules)
+        if request.rules != nil { request.level = max(request.level, .header) }
+        request.willRefresh = willRefresh
         request.transformation = transformation(of: url, options)
-        if let transformer = configuration.transformer {
+        if let variant = image.variant {
+            request.apply(
+                VariantRecipe(variant, transformsAnimations: options.contains(.transformAnimatedImage)))
+        } else if let transformer = configuration.transformer {
             request.apply(
                 VariantRecipe(
                     transformer, transformsAnimations: options.contains(.transformAnimatedImage),
@@ -138,16 +183,21 @@ public final class ImageManager: ImageLoading {
         }
         request.didFail = { [self] error in
             guard policy != .none, error.code != .cancelled, error.code != .localFault else { return }
-            let verdict = delegate?.imageManager(self, shouldBlockFailedURL: url, with: error)
+            let verdict =
+                delegate?.imageManager(self, shouldBlockFailedURL: url, with: error)
+                ?? configuration.loaders?.loader(for: url)?.shouldBlockFailedURL(url, with: error)
             if verdict ?? policy.lists(error) { failedURLs.insert(url) }
         }
-        let image = try await running.run { [self, request] () throws(WebImageError) in
+        let loaded = try await running.run { [self, request] () throws(WebImageError) in
             // Cancelled before the cache lookup.
             if Task.isCancelled { throw .downloadCancelled }
             return try await load(request)
         }
-        if options.contains(.retryFailed) { failedURLs.remove(url) }
-        return image
+        // SDWebImage takes a URL off the list when it was downloaded.
+        if options.contains(.retryFailed), !policy.isCheckedBeforeCache || loaded.outcome == .downloaded {
+            failedURLs.remove(url)
+        }
+        return loaded
     }
 
     private func transformation(of url: String, _ options: WebImageOptions) -> ImageTransformation? {

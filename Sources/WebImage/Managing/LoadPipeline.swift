@@ -7,14 +7,14 @@ package final class LoadPipeline: Sendable {
     private let downloader: ImageDownloader
     private let coder: ImageCoder
     private let decryptor: (@Sendable (_ bytes: ImageBody, _ url: String) -> [UInt8]?)?
+    private let loaders: ImageLoadersManager?
     private let turns = DecodeLock()
 
     init(
         cache: ImageCache, downloader: ImageDownloader, coder: ImageCoder,
-        decryptor: (@Sendable (_ bytes: ImageBody, _ url: String) -> [UInt8]?)?
+        decryptor: (@Sendable (_ bytes: ImageBody, _ url: String) -> [UInt8]?)?, loaders: ImageLoadersManager? = nil
     ) {
-        self.cache = cache
-        self.downloader = downloader
+        (self.cache, self.downloader, self.loaders) = (cache, downloader, loaders)
         self.coder = coder
         self.decryptor = decryptor
     }
@@ -67,6 +67,9 @@ package final class LoadPipeline: Sendable {
         let known = found.flatMap { cache.validators(of: $0) }
         if let found, !request.options.refreshes || isFresh(known, request) { return try hit(found, request) }
         try request.willUseNetwork?()
+        if let found, let willRefresh = request.willRefresh, request.options.refreshes {
+            willRefresh(try hit(found, request))
+        }
         do throws(WebImageError) {
             guard request.mirrors.isEmpty else { return try await fetchFromMirrors(key, request, found, known) }
             let present = found.flatMap { found in known.map { (found, $0) } }
@@ -290,10 +293,15 @@ package final class LoadPipeline: Sendable {
                 headers += present.known.conditions
                 options.insert(.conditional)
             }
-            let download = try await downloader.download(
-                url, options: options, headers: headers, attemptsUsed: attempts, cookies: request.cookies,
-                profile: request.profile, rules: request.rules, permit: request.permit, progress: request.progress
-            )
+            let download: DownloadedImage
+            if let loader = loaders?.loader(for: url) {
+                download = try await loader.download(url, request)
+            } else {
+                download = try await downloader.download(
+                    url, options: options, headers: headers, attemptsUsed: attempts, cookies: request.cookies,
+                    profile: request.profile, rules: request.rules, permit: request.permit, progress: request.progress
+                )
+            }
             attempts = download.attempts
             if download.statusCode == 304, let present {
                 if let image = try notModified(present.found, present.known, download, key, request) { return image }
@@ -309,7 +317,7 @@ package final class LoadPipeline: Sendable {
                 }
                 var error = error
                 error.attempts = attempts
-                error.httpStatus = download.statusCode
+                error.httpStatus = download.status
                 if error.code == .imageRefused { error.savedBytes = 0 }
                 guard error.isIncompleteImage && !download.lengthWasAnnounced else { throw error }
                 // Only the end of the connection ended the body: it was truncated, and a retry may bring all of it.
@@ -349,7 +357,7 @@ package final class LoadPipeline: Sendable {
         guard try cache.renew(found, validators, forKey: request.key) else { return nil }
         var loaded = try hit(found, request)
         loaded.outcome = .notModified
-        loaded.httpStatus = download.statusCode
+        loaded.httpStatus = download.status
         loaded.attempts = download.attempts
         loaded.timing = download.timing
         return loaded
@@ -400,7 +408,7 @@ package final class LoadPipeline: Sendable {
         var loaded = image(
             request, request.needsPath ? cache.publishedPath(key, forKey: request.key) : nil, info, count, digest,
             cacheType: .none, outcome: .downloaded)
-        loaded.httpStatus = download.statusCode
+        loaded.httpStatus = download.status
         loaded.attempts = download.attempts
         loaded.timing = download.timing
         return loaded
@@ -466,7 +474,7 @@ package final class LoadPipeline: Sendable {
         var loaded = image(
             request, goesToDisk ? cache.publishedPath(key, forKey: request.key) : nil, fileInfo, file.count, digest,
             bytes: kept, cacheType: .none, outcome: .downloaded)
-        loaded.httpStatus = download.statusCode
+        loaded.httpStatus = download.status
         loaded.attempts = download.attempts
         loaded.timing = download.timing
         return loaded

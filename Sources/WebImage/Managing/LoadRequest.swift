@@ -32,6 +32,8 @@ package struct LoadRequest: Sendable {
     package var permit: DownloadPermit?
     /// Called on a cache miss; an error ends the load.
     package var willUseNetwork: (@Sendable () throws(WebImageError) -> Void)?
+    /// Called with the cached image before it is refreshed.
+    var willRefresh: (@Sendable (LoadedImage) -> Void)?
     /// Called when all bytes have arrived, before they are checked and stored.
     package var willStore: (@Sendable () async -> Void)?
     /// Makes the check of the downloaded bytes exclusive in its manager: called with true when it starts, and with false after it.

@@ -74,7 +74,7 @@ struct BatchFollowingTests {
     @Test("Of a cancelled batch that keeps to SDWebImage 3 nobody hears any more")
     func cancelledSilently() async throws {
         var options = BatchOptions()
-        options.compat = "sd3"
+        options.compat = .sd3
         let b = try await FollowedBatch(on: try await QueueFixture().queue, 3, options: options)
         var log = b.follow()
         try await b.settle(1)

@@ -31,6 +31,40 @@ struct DistributedImagePrefetcherTests {
         (0..<good).map { fixture.origin.url("/\($0).png") } + (0..<bad).map { fixture.origin.url("/\($0).bad") }
     }
 
+    @Test("A token pauses its batch, changes its priority and tells its failures; settings reach the batch")
+    func controls() async throws {
+        let prefetcher = try prefetcher()
+        let queue = try fixture.queue()
+        var settings = PrefetchSettings(slot: "home")
+        settings.name = "mine"
+        settings.priority = .low
+        settings.deadline = .seconds(3600)
+        settings.finishAt = .percent(99.5)
+        settings.maxFailures = .count(7)
+        let token = try await prefetcher.prefetch(["http://h/a", "http://h/b"], settings: settings)
+        try await token.waitUntilQueued()
+        func status() async throws -> BatchStatus { try #require(try await queue.batches.status(of: token.id)) }
+        var now = try await status()
+        #expect(token.id == "mine" && now.slot == "home" && now.priority == .low && !now.isPaused)
+        #expect(now.finishAt == "99.5%" && now.maxFailures == "7" && now.deadline - now.created == 3_600_000)
+        try await token.setPaused(true)
+        try await token.setPriority(.high)
+        now = try await status()
+        #expect(now.isPaused && now.priority == .high)
+        try await token.setPaused(false)
+        try await prefetcher.pause()
+        now = try await status()
+        #expect(!now.isPaused && now.isQueuePaused)
+        try await prefetcher.resume()
+        try await prefetcher.setMaxConcurrentDownloads(8)
+        await #expect(throws: PrefetchError.self) { try await prefetcher.setMaxConcurrentDownloads(0) }
+        #expect(try await token.failures() == [])
+        settings.slot = "no slot"
+        await #expect(throws: PrefetchError.self) { try await prefetcher.prefetch([], settings: settings) }
+        try await token.cancel()
+        #expect(try await token.wait().state == .cancelled)
+    }
+
     @Test("Ten URLs with three bad ones are 22 calls, and the same events, in the order of one process")
     func twentyTwo() async throws {
         let prefetcher = try prefetcher()
@@ -127,15 +161,15 @@ struct DistributedImagePrefetcherTests {
     func slots() async throws {
         let (first, second) = (try prefetcher(), try prefetcher())
         let log = CallLog()
-        let old = try await first.prefetch(urls(3), slot: "home", completed: log.completed)
-        let new = try await second.prefetch(urls(2), slot: "home")
+        let old = try await first.prefetch(urls(3), settings: PrefetchSettings(slot: "home"), completed: log.completed)
+        let new = try await second.prefetch(urls(2), settings: PrefetchSettings(slot: "home"))
         #expect(old.replaced == nil && new.replaced == old.id)
         #expect(try await old.wait().state == .cancelled)
         #expect(log.lines == ["completion 3, 3"])
         #expect(old.isCancelled && !new.isCancelled)
         _ = try await fixture.worker().run()
         #expect(try await new.wait().counts.finished == 2)
-        await #expect { try await first.prefetch([], slot: "no slot") } throws: { error in
+        await #expect { try await first.prefetch([], settings: PrefetchSettings(slot: "no slot")) } throws: { error in
             (error as? PrefetchError)?.kind == .configuration
         }
     }

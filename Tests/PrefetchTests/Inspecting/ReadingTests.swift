@@ -157,11 +157,11 @@ struct ReadingTests {
     @Test("What cannot be read of an options text has its default")
     func options() {
         var options = BatchOptions()
-        options.validate = "header"
+        options.validate = .header
         options.blacklistTTL = BlacklistTTL(0)
         options.retryFailed = true
         #expect(BatchOptions(encoded: options.encoded) == options)
-        #expect(BatchOptions(encoded: #"{"digest":"none","later":1}"#).digest == "none")
+        #expect(BatchOptions(encoded: #"{"digest":"none","later":1}"#).digest == .none)
         #expect(BatchOptions(encoded: "garbage") == BatchOptions())
         #expect(options.differences(from: options).isEmpty)
         #expect(options.differences(from: BatchOptions()).count == 3)
@@ -170,7 +170,7 @@ struct ReadingTests {
             .blacklistTTL
         #expect(odd[.notFound] == 0 && odd[.gone] == 3_153_600_000 && odd[.badImage] == 86_400)
         #expect(BatchOptions(encoded: #"{"blacklistTTL":60}"#).blacklistTTL == BlacklistTTL(60))
-        options.blacklist = "sd4"
+        options.blacklist = .sd4
         options.blacklistTTL = BlacklistTTL()
         #expect(options.listingTTL == BlacklistTTL(0) && BatchOptions().listingTTL == BlacklistTTL())
     }

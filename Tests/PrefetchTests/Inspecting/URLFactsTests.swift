@@ -90,11 +90,11 @@ struct URLFactsTests {
     @Test("Options of a batch keep compat, and a batch without it completes when it is cancelled")
     func compat() {
         var options = BatchOptions()
-        #expect(options.compat == "" && options.completesWhenCancelled)
-        options.compat = "sd3"
+        #expect(options.compat == nil && options.completesWhenCancelled)
+        options.compat = .sd3
         #expect(BatchOptions(encoded: options.encoded) == options && !options.completesWhenCancelled)
-        #expect(options.differences(from: BatchOptions()) == ["--compat sd3"])
-        #expect(BatchOptions().differences(from: options) == ["no --compat"])
+        #expect(options.differences(from: BatchOptions()) == ["--blacklist sd3, was smart", "--compat sd3"])
+        #expect(BatchOptions().differences(from: options) == ["--blacklist smart, was sd3", "no --compat"])
         // As a batch of an earlier version has it.
         #expect(BatchOptions(encoded: #"{"blacklist":"sd3"}"#).completesWhenCancelled)
     }

@@ -108,7 +108,7 @@ struct BatchNameTests {
         let list = try URLList(path: fixture.folder.path("same.txt"))
         func run(_ validate: String, nonce: String) async throws -> PrefetchCounts {
             var options = BatchOptions()
-            options.validate = validate
+            options.validate = ValidationLevel(name: validate) ?? .decode
             let id = try await queue.batches.open(
                 id: "same", nonce: nonce, exactly: true, fields: [("total", "4"), ("options", options.encoded)])
             #expect(id == "same")

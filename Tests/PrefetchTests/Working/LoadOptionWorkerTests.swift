@@ -177,7 +177,7 @@ struct LoadOptionWorkerTests {
         #expect(try await BatchCheck(queue: queue, batch: some).run().isEmpty)
         #expect(try await BatchCheck(queue: queue, batch: all).run().isEmpty)
         // Where the failed URLs come first, so they do here.
-        options.blacklist = "sd3"
+        options.blacklist = .sd3
         let strict = try await submit(urls, options)
         #expect(try await queue.batches.status(of: strict)?.counts[.hit] == 0)
     }

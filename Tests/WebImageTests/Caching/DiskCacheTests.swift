@@ -9,7 +9,7 @@ import Testing
 enum CacheMode: String, CaseIterable, Sendable {
     case full, namedFiles, sidecars, poorest
 
-    func configuration(durability: DiskCache.Configuration.Durability = .batch) -> DiskCache.Configuration {
+    func configuration(durability: Durability = .batch) -> DiskCache.Configuration {
         DiskCache.Configuration(
             durability: durability, usesUnnamedFiles: self == .namedFiles || self == .poorest ? .never : .auto,
             usesExtendedAttributes: self == .sidecars || self == .poorest ? .never : .auto, keepsHTTPValidators: true)
@@ -52,7 +52,7 @@ struct DiskCacheTests {
     }
 
     private func cache(
-        _ mode: CacheMode = .full, durability: DiskCache.Configuration.Durability = .batch
+        _ mode: CacheMode = .full, durability: Durability = .batch
     ) throws -> DiskCache {
         try DiskCache(directory: directory.path, configuration: mode.configuration(durability: durability))
     }
@@ -96,8 +96,8 @@ struct DiskCacheTests {
         #expect(directory.contents().filter { $0.hasPrefix("v1/") && !$0.hasSuffix("/") } == [])
     }
 
-    @Test("Every durability stores and syncs", arguments: DiskCache.Configuration.Durability.allCases)
-    func durability(level: DiskCache.Configuration.Durability) throws {
+    @Test("Every durability stores and syncs", arguments: Durability.allCases)
+    func durability(level: Durability) throws {
         for mode in CacheMode.allCases {
             let cache = try cache(mode, durability: level)
             try cache.images.store(ImageBody(bytes), for: CacheKey(mode.rawValue), record: record(bytes))

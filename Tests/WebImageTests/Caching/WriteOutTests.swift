@@ -81,7 +81,7 @@ struct WriteOutTests {
 
     @Test("Without durability nothing is written out; with that of files only what others stored is")
     func durability() throws {
-        for (durability, expected) in [(DiskCache.Configuration.Durability.none, false), (.file, true)] {
+        for (durability, expected) in [(Durability.none, false), (.file, true)] {
             let own = try DiskCache(directory: directory.path, configuration: .init(durability: durability))
             try store("own \(durability)", in: own)
             #expect(try !own.syncPending())

@@ -56,6 +56,21 @@ struct AVIFDamageTests {
     }
 
     @Test
+    func `the header of an image that is still arriving is known before its data`() throws {
+        // The item is longer than all that has arrived, which libavif takes for damage.
+        var bytes = HexSamples.avif
+        let data = ChunkSurgery.offset(of: Array("mdat".utf8), in: bytes)
+        let length = Self.inside("iloc", bytes) + 18
+        bytes.replaceSubrange(length..<length + 4, with: [0, 1, 0, 0])
+        let header = try bytes[..<(data + 4)].withUnsafeBytes { bytes throws(WebImageError) in
+            try coder.inspectHeader(bytes)
+        }
+        #expect(header.map { [$0.width, $0.height] } == [Sample.width, Sample.height])
+        let error = try #require(coder.failure(bytes, level: .structure))
+        #expect(error.code == .badImageData && error.isIncompleteImage)
+    }
+
+    @Test
     func `an item that reaches beyond the file is one that ends early`() {
         var bytes = HexSamples.animatedAVIF
         // The first item: behind version, widths, count, its number and data reference, and the number of its extents.

@@ -51,6 +51,18 @@ struct ImageDownloaderConfigurationTests {
         #expect(second.header("Referer") == "/a" && second.header("X-Host") == nil)
     }
 
+    @Test("A timeout of 0 is the default of 15 seconds, and a version of SDWebImage sets attempts and Accept")
+    func defaults() {
+        var configuration = ImageDownloader.Configuration()
+        configuration.downloadTimeout = 0
+        #expect(configuration.downloadTimeout == 15)
+        configuration.follow(.sd5)
+        #expect(configuration.maxAttempts == 1)
+        #expect(configuration.value(forHTTPHeaderField: "Accept") == "image/*,*/*;q=0.8")
+        configuration.follow(.sd3)
+        #expect(configuration.value(forHTTPHeaderField: "accept") == "image/*;q=0.8")
+    }
+
     @Test("Only accepted types are taken, and the connection is used again", arguments: ["image/jpeg", "image/*"])
     func contentTypes(accepted: String) async throws {
         origin.route("/yes", OriginResponse(headers: [("Content-Type", "image/jpeg; q=1")], body: [1]))

@@ -225,7 +225,7 @@ struct ImageDownloaderTests {
     func validates() {
         let changes: [(String, (inout ImageDownloader.Configuration) -> Void)] = [
             ("maxConcurrentDownloads", { $0.maxConcurrentDownloads = 0 }),
-            ("downloadTimeout", { $0.downloadTimeout = 0 }),
+            ("downloadTimeout", { $0.downloadTimeout = -1 }),
             ("maxTime", { $0.maxTime = .nan }), ("maxAttempts", { $0.maxAttempts = 0 }),
             ("maxRedirects", { $0.maxRedirects = -1 }), ("maxBodyBytes", { $0.maxBodyBytes = 0 }),
             ("retryBaseDelay", { $0.retryBaseDelay = -1 }), ("maxConnectionsPerHost", { $0.maxConnectionsPerHost = 0 }),

@@ -70,7 +70,7 @@ struct ImageManagerDelegateTests {
             switch policy {
             case .smart: [true, false, true]
             case .sd3: [true, true, true]
-            case .sd4: [false, false, true]
+            case .sd4, .sd5: [false, false, true]
             case .none: [false, false, false]
             }
         for blocks in [nil, true, false] {

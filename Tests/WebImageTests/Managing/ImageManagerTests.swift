@@ -209,7 +209,7 @@ struct ImageManagerTests {
         func lists(_ code: WebImageError.Code, status: Int? = nil) -> Bool {
             policy.lists(WebImageError(code, "", httpStatus: status))
         }
-        let statuses = [404, 410, 451, 403, 429, 503].filter { lists(.invalidDownloadStatusCode, status: $0) }
+        let statuses = [404, 410, 451, 401, 403, 407, 429, 503].filter { lists(.invalidDownloadStatusCode, status: $0) }
         let never: [WebImageError.Code] = [
             .refused, .tooLarge, .invalidURL, .cancelled, .notCached, .digestMismatch, .localFault, .timedOut,
             .cannotFindHost, .cannotConnectToHost, .blackListed,
@@ -222,7 +222,7 @@ struct ImageManagerTests {
         case .sd3:
             #expect(statuses == [404, 410, 451, 403, 429, 503])
             #expect(lists(.badImageData) && lists(.connectionLost) && lists(.secureConnectionFailed))
-        case .sd4:
+        case .sd4, .sd5:
             #expect(statuses == [])
             #expect(lists(.badImageData) && !lists(.connectionLost) && lists(.secureConnectionFailed))
         case .none:

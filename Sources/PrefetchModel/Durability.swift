@@ -1,0 +1,14 @@
+/// What a power cut may lose of stored images.
+public enum Durability: String, Sendable, CaseIterable, Codable {
+    /// Everything that the kernel has not written yet.
+    case none
+    /// Nothing stored before the last sync, which precedes the report of an outcome.
+    case batch
+    /// Nothing that was stored: each file and its directory are synced before it counts.
+    case file
+}
+
+/// The digest that is recorded with each image.
+public enum ImageDigest: String, Sendable, CaseIterable, Codable {
+    case sha256, none
+}

@@ -1,0 +1,72 @@
+/// Decides which URLs may be requested: asked before each request, on every redirect too, but not for images in the cache.
+public protocol ImageURLFilter: Sendable {
+    /// Judges a URL. Called on the downloader's thread, so it must be quick.
+    /// - Parameter url: http or https, without credentials.
+    /// - Returns: why it may not be requested; nil: it may. The URL then ends as `refused`.
+    func refusal(of url: String) -> String?
+}
+
+/// Host names, in lower case, or `*.domain` for all names below a domain.
+public struct HostPatterns: Sendable, Equatable, ExpressibleByArrayLiteral {
+    /// The patterns.
+    public var patterns: [String]
+
+    /// Takes patterns.
+    public init(_ patterns: [String]) { self.patterns = patterns.map { $0.lowercased() } }
+
+    /// Takes patterns.
+    public init(arrayLiteral elements: String...) { self.init(elements) }
+
+    /// Whether a pattern names a host.
+    public func contains(_ host: String) -> Bool {
+        let host = host.hasSuffix(".") ? host.dropLast() : host[...]
+        return patterns.contains { pattern in
+            guard pattern.hasPrefix("*.") else { return host == pattern }
+            return host.hasSuffix(pattern.dropFirst()) && host.utf8.count >= pattern.utf8.count
+        }
+    }
+}
+
+/// Allows some hosts, or all but some.
+public struct HostFilter: ImageURLFilter, Equatable {
+    /// The only hosts that may be asked; none (default): any.
+    public var allowed: HostPatterns
+    /// Hosts that may not be asked, even if they are allowed; default: none.
+    public var denied: HostPatterns
+
+    /// Allows and denies hosts.
+    public init(allowed: HostPatterns = [], denied: HostPatterns = []) {
+        (self.allowed, self.denied) = (allowed, denied)
+    }
+
+    /// Judges the host of a URL.
+    public func refusal(of url: String) -> String? {
+        guard let host = try? RequestURL(url).host else { return nil }
+        if denied.contains(host) { return "the host \(host) is denied" }
+        if !allowed.patterns.isEmpty, !allowed.contains(host) {
+            return "the host \(host) is not among the allowed ones"
+        }
+        return nil
+    }
+}
+
+/// Allows URLs in which a regular expression has a match.
+public struct PatternFilter: ImageURLFilter, Equatable {
+    /// The regular expression.
+    public let pattern: String
+
+    /// Takes a regular expression.
+    /// - Throws: `invalidConfiguration` if it is none.
+    public init(_ pattern: String) throws(WebImageError) {
+        guard (try? Regex(pattern)) != nil else {
+            throw WebImageError(.invalidConfiguration, "'\(pattern)' is not a regular expression")
+        }
+        self.pattern = pattern
+    }
+
+    /// Judges a URL.
+    public func refusal(of url: String) -> String? {
+        guard let regex = try? Regex(pattern) else { return nil }
+        return url.contains(regex) ? nil : "the URL does not match \(pattern)"
+    }
+}

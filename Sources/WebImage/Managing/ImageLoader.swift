@@ -1,0 +1,99 @@
+internal import Threading
+
+/// Loads the bytes of some images in another way than the downloader does (SDImageLoader): from a file, a database, another protocol.
+public protocol ImageLoader: Sendable {
+    /// Whether it loads the image of a URL, of any scheme.
+    func canRequestImage(for url: String) -> Bool
+
+    /// Loads the bytes of an image, which are then verified and stored as downloaded ones are.
+    /// - Parameters:
+    ///   - url: the URL as given, byte for byte.
+    ///   - options: those of the load.
+    ///   - progress: to be called with the received and the expected bytes, 0 if unknown; calling it is optional.
+    /// - Returns: all bytes.
+    /// - Throws: why there is no image; `cancelled` if the task was cancelled.
+    func requestImage(
+        for url: String, options: WebImageOptions,
+        progress: @Sendable (_ receivedBytes: Int, _ expectedBytes: Int) -> Void
+    ) async throws(WebImageError) -> [UInt8]
+
+    /// Whether a URL that failed goes onto the list of failed URLs, unless the delegate decides. Optional; nil (default): the policy decides.
+    func shouldBlockFailedURL(_ url: String, with error: WebImageError) -> Bool?
+}
+
+extension ImageLoader {
+    /// Returns nil.
+    public func shouldBlockFailedURL(_ url: String, with error: WebImageError) -> Bool? { nil }
+
+    /// Loads the bytes for a request, with the calls and the attempts of a download.
+    nonisolated(nonsending) func download(
+        _ url: String, _ request: LoadRequest
+    ) async throws(WebImageError) -> DownloadedImage {
+        request.progress?(0, -1)
+        do throws(WebImageError) {
+            let bytes = try await requestImage(for: url, options: request.options) { request.progress?($0, $1) }
+            return DownloadedImage(loaded: bytes, from: url, attempts: 1)
+        } catch {
+            var error = error
+            error.attempts = max(1, error.attempts)
+            throw error
+        }
+    }
+}
+
+/// Loaders of a program's own (SDImageLoadersManager): the last one added is asked first, and the downloader loads what none of them does.
+/// Thread-safe.
+public final class ImageLoadersManager: Sendable {
+    private struct Entry {
+        let id: Int
+        let loader: any ImageLoader
+    }
+
+    private struct State {
+        var next = 0
+        var entries: [Entry] = []
+    }
+
+    /// Names a loader that was added.
+    public struct Registration: Sendable, Hashable {
+        fileprivate let id: Int
+    }
+
+    private let state = Locked(State())
+
+    /// No loaders.
+    public init() {}
+
+    /// The loaders, in the order in which they are asked.
+    public var loaders: [any ImageLoader] { state.withLock { $0.entries.reversed().map(\.loader) } }
+
+    /// Adds a loader, which is asked first.
+    @discardableResult
+    public func add(_ loader: any ImageLoader) -> Registration {
+        state.withLock { state in
+            state.next += 1
+            state.entries.append(Entry(id: state.next, loader: loader))
+            return Registration(id: state.next)
+        }
+    }
+
+    /// Removes a loader.
+    public func remove(_ registration: Registration) {
+        state.withLock { $0.entries.removeAll { $0.id == registration.id } }
+    }
+
+    /// The loader of a URL; nil: the downloader.
+    public func loader(for url: String) -> (any ImageLoader)? { loaders.first { $0.canRequestImage(for: url) } }
+}
+
+extension DownloadedImage {
+    /// Nil if there was no response.
+    var status: Int? { statusCode == 0 ? nil : statusCode }
+
+    /// The bytes of a loader, without a response.
+    init(loaded bytes: [UInt8], from url: String, attempts: Int) {
+        self.init(
+            body: ImageBody(bytes), statusCode: 0, effectiveURL: url, redirectCount: 0, attempts: attempts,
+            remoteAddress: "", timing: Timing(), httpVersion: "", lengthWasAnnounced: true)
+    }
+}

@@ -106,6 +106,16 @@ let package = Package(
         .executableTarget(
             name: "DelegateProgram", dependencies: ["Prefetch", "WebImage"], path: "Tests/DelegateProgram",
             swiftSettings: settings),
+        // The programs of Examples/Package.swift.
+        .executableTarget(
+            name: "ExamplePrefetch", dependencies: ["WebImage"], path: "Examples/Sources/ExamplePrefetch",
+            swiftSettings: settings),
+        .executableTarget(
+            name: "ExampleWorker", dependencies: ["Prefetch", "WebImage"], path: "Examples/Sources/ExampleWorker",
+            swiftSettings: settings),
+        .executableTarget(
+            name: "ExampleFollower", dependencies: ["Prefetch"], path: "Examples/Sources/ExampleFollower",
+            swiftSettings: settings),
         .testTarget(name: "ThreadingTests", dependencies: ["Threading", "TestSupport"], swiftSettings: settings),
         .testTarget(
             name: "OriginTests", dependencies: ["Origin", "TestSupport", "prefetch-origin"], swiftSettings: settings),
@@ -133,9 +143,9 @@ let package = Package(
         .testTarget(
             name: "EndToEndTests",
             dependencies: [
-                "prefetch-coord", "prefetch-worker", "DelegateProgram", "Prefetch", "Queue", "PrefetchModel",
-                "WebImage", "Redis", "Origin",
-                "TestSupport", "Threading",
+                "prefetch-coord", "prefetch-worker", "DelegateProgram", "ExamplePrefetch", "ExampleWorker",
+                "ExampleFollower", "Prefetch", "Queue", "PrefetchModel", "WebImage", "Redis", "Origin", "TestSupport",
+                "Threading",
             ],
             swiftSettings: settings),
     ],

@@ -2,6 +2,7 @@
 public enum ConcurrentDownloads: Sendable, Hashable, ExpressibleByIntegerLiteral, CustomStringConvertible {
     /// The worker finds the number, from 4 to 1,024.
     case auto
+    /// This number, 1 to 4,096.
     case fixed(Int)
 
     /// A fixed number.

@@ -10,5 +10,8 @@ public enum Durability: String, Sendable, CaseIterable, Codable {
 
 /// The digest that is recorded with each image.
 public enum ImageDigest: String, Sendable, CaseIterable, Codable {
-    case sha256, none
+    /// SHA-256 of the bytes.
+    case sha256
+    /// No digest.
+    case none
 }

@@ -2,7 +2,30 @@
 ///
 /// The raw value is used in manifests, JSON and file records; ``recordCode`` never changes.
 public enum ImageFormat: String, Sendable, CaseIterable, Codable {
-    case jpeg, png, gif, webp, avif, heic, svg, tiff, bmp, ico, jxl, jp2
+    /// JPEG (ITU-T T.81), decoded.
+    case jpeg
+    /// PNG and APNG, decoded.
+    case png
+    /// GIF87a and GIF89a, decoded.
+    case gif
+    /// WebP (RFC 9649), decoded where libwebp is installed.
+    case webp
+    /// AVIF, decoded where libavif is installed.
+    case avif
+    /// HEIF with HEVC, recognised only.
+    case heic
+    /// SVG, recognised only.
+    case svg
+    /// TIFF, recognised only.
+    case tiff
+    /// Windows bitmap, of which the size is known.
+    case bmp
+    /// Windows icon, recognised only.
+    case ico
+    /// JPEG XL, recognised only.
+    case jxl
+    /// JPEG 2000, recognised only.
+    case jp2
     /// No known signature; only ``ValidationLevel/none`` accepts it.
     case unknown
 

@@ -55,6 +55,27 @@ public actor PrefetchWorker {
             reaper: reaper, claims: claims, hasClaimed: hasClaimed)
     }
 
+    /// A worker in a program of one's own, over a manager with its own coders, loaders and filters.
+    /// - Parameters:
+    ///   - redisURL: `redis://[user[:password]@]host[:port][/db]` or `unix:///path?db=1`.
+    ///   - queue: the name of the queue, 1 to 64 of `A-Z a-z 0-9 _ -`.
+    ///   - manager: loads the images. Its downloader must have the concurrency of the configuration.
+    ///   - configuration: its settings.
+    /// - Throws: `configuration` if the URL or the queue's name is invalid.
+    public init(
+        redisURL: String, queue: String = "default", manager: ImageManager,
+        configuration: Configuration = Configuration()
+    ) throws(PrefetchError) {
+        guard PrefetchQueue.isValidName(queue) else {
+            throw PrefetchError(
+                .configuration, "'\(queue)' is not a valid queue name",
+                hint: "use 1 to 64 letters, digits, '_' or '-'")
+        }
+        let redis: RedisConfiguration
+        do throws(RedisError) { redis = try RedisConfiguration(url: redisURL) } catch { throw PrefetchError(error) }
+        self.init(configuration: configuration, redis: redis, queue: queue, manager: manager)
+    }
+
     /// First-write counts so far.
     public var counts: PrefetchCounts { context.registration.totals }
 

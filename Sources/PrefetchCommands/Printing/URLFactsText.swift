@@ -41,7 +41,9 @@ struct URLFactsText {
         case _ where listing.count == 0: lines.append("  next request: never, it was added by hand")
         default: lines.append("  next request: never, by the --blacklist-ttl or --blacklist of its batch")
         }
-        if facts.image != nil { lines.append("  a hit all the same with --blacklist smart; skipped with sd3 and sd4") }
+        if facts.image != nil {
+            lines.append("  a hit all the same with --blacklist smart; skipped with sd3, sd4 and sd5")
+        }
         return lines
     }
 

@@ -1,7 +1,21 @@
 /// How an image has to be turned to be seen upright (`UIImageOrientation`), with the values of EXIF's Orientation (EXIF 2.32, 4.6.4).
 public enum ImageOrientation: UInt8, Sendable, CaseIterable {
+    /// As it is stored.
     case up = 1
-    case upMirrored, down, downMirrored, leftMirrored, right, rightMirrored, left
+    /// Mirrored from left to right.
+    case upMirrored
+    /// Turned by 180 degrees.
+    case down
+    /// Mirrored from top to bottom.
+    case downMirrored
+    /// Mirrored along the diagonal from the top left corner.
+    case leftMirrored
+    /// To be turned clockwise by 90 degrees.
+    case right
+    /// Mirrored along the diagonal from the top right corner.
+    case rightMirrored
+    /// To be turned against the clock by 90 degrees.
+    case left
 
     /// The orientation of a value of EXIF; ``up`` for any other (`sd_imageOrientationFromEXIFOrientation:`).
     public init(exif value: Int) {
@@ -24,7 +38,18 @@ public enum ImageOrientation: UInt8, Sendable, CaseIterable {
 
 /// The colour model of an image's file.
 public enum ImageColorSpace: String, Sendable, CaseIterable {
-    case unknown, gray, rgb, indexed, cmyk, ycck
+    /// Not known, or of a format that is not decoded.
+    case unknown
+    /// One channel of grey, with or without alpha.
+    case gray
+    /// Red, green and blue, or YCbCr.
+    case rgb
+    /// Numbers of a palette's colors.
+    case indexed
+    /// Four inks.
+    case cmyk
+    /// Four inks, of which three are stored as YCbCr.
+    case ycck
 
     /// Identifies it in a cached file's record. Never reassigned.
     var recordCode: UInt8 {

@@ -15,6 +15,9 @@ final class AddressSlots {
         init(limit: Int) { self.limit = limit }
     }
 
+    /// A process starts the first of so many transfers that all may have to an address without asking: two of 64.
+    private static let unshared = 32
+
     private var records: [String: Record] = [:]
     /// Addresses that may have room for hosts that wait for it.
     private var changed: Set<String> = []
@@ -49,7 +52,10 @@ final class AddressSlots {
 
     private func hasRoom(_ address: String, _ record: Record, _ shares: HostShares?, _ now: Double) -> Bool {
         guard record.running < record.limit else { return false }
-        return shares?.mayBegin(Self.share(address), limit: record.limit, running: record.running, now: now) ?? true
+        let share = Self.share(address)
+        // Most addresses of a list have few URLs: to ask the other processes about each of them would cost more than its transfer.
+        if record.running < record.limit / Self.unshared, shares?.knows(share) == false { return true }
+        return shares?.mayBegin(share, limit: record.limit, running: record.running, now: now) ?? true
     }
 
     func begin(_ address: String) {

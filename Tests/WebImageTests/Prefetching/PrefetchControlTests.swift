@@ -246,6 +246,7 @@ struct PrefetchControlTests {
         loader.end("a")
         await first.wait()
         loader.end("bad")
+        while second.finishedCount < 1 { await Task.yield() }
         await loader.waitForStarts(3)
         loader.end("c")
         await second.wait()

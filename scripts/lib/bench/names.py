@@ -1,4 +1,4 @@
-"""The benchmark `names`: what a slow, an overloaded and a silent resolver cost. Called by scripts/bench."""
+"""The benchmark `names`: what a slow, an overloaded and a silent resolver cost, and a host with an untrusted certificate. Called by scripts/bench."""
 
 import json
 import os
@@ -11,7 +11,7 @@ import threading
 import time
 
 import rig
-from server import Server
+from server import Server, free_port
 
 # The addresses that resolvers give, and what the image server listens on.
 NET = "127.0.0.0/8"
@@ -39,9 +39,9 @@ def arguments():
     parser.add_argument("--queue", type=rig.positive, default=10, help="queries it queues (10)")
     parser.add_argument("--servfail", type=float, default=0.02, help="share of SERVFAIL (0.02)")
     parser.add_argument("--many", type=rig.positive, default=20000, help="names for the fast resolver (20000)")
-    parser.add_argument("--silence", type=rig.positive, default=20, help="seconds of the resolver's silence (20)")
+    parser.add_argument("--silence", type=rig.positive, default=60, help="seconds of the resolver's silence (60)")
     parser.add_argument("--reps", type=rig.positive, default=3, help="repetitions of the fast case (3)")
-    parser.add_argument("--only", default="overloaded,fast,silent", help="cases (overloaded,fast,silent)")
+    parser.add_argument("--only", default="overloaded,fast,silent,untrusted", help="cases (overloaded,fast,silent,untrusted)")
     return parser.parse_args()
 
 
@@ -144,6 +144,19 @@ class Bench:
         later = [when - back[0] for when in times if when > back[0]]
         self.row(case, "seconds until it goes on", "3", f"{min(later, default=0):.1f}", bool(later) and min(later) <= 3)
 
+    def untrusted(self):
+        key, certificate, port = self.bench.path("key.pem"), self.bench.path("certificate.pem"), free_port()
+        words = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", certificate]
+        self.bench.run([*words, "-days", "2", "-subj", "/CN=untrusted.test", "-addext", "subjectAltName=IP:127.0.0.1"])
+        server = self.bench.start(["openssl", "s_server", "-accept", f"127.0.0.1:{port}", "-cert", certificate, "-key", key, "-WWW", "-quiet"])
+        time.sleep(1)
+        urls = [f"https://127.0.0.1:{port}/{number}.jpg" for number in range(3000)]
+        wall, _, outcomes = self.run("untrusted", urls, "-n", "2")
+        server.kill()
+        case = "host with an untrusted certificate, 3,000 URLs"
+        self.row(case, "URLs that end as tls", "3,000", f"{outcomes.get('tls', 0):,}", outcomes.get("tls") == 3000)
+        self.row(case, "seconds", "3", f"{wall:.1f}", wall < 3)
+
 
 def main():
     options = arguments()
@@ -160,7 +173,7 @@ def main():
                 getattr(each, case)()
         finally:
             server.stop()
-    lines = rig.heading("names", "many hosts, through resolvers of three kinds")
+    lines = rig.heading("names", "many hosts, through resolvers of three kinds, and one without a certificate")
     lines += ["| case | figure | bound | measured | kept |", "|---|---|---|---|---|", *each.rows]
     rig.publish(options, "names", lines)
     return 1 if each.failed else 0

@@ -28,7 +28,7 @@ QUIET_CORES = 0.25
 SETS = {
     "web": (27_000, 10_000, 64, EVERY, "images of the web"),
     "small": (9_500, 10_000, 64, EVERY, "small images"),
-    "large": (1_500_000, 200, 32, EVERY, "large images"),
+    "large": (1_000_000, 200, 32, EVERY, "large images"),
     "latency": (27_000, 10_000, 512, EVERY, "the server takes 50 to 100 ms for each answer"),
     "short": (27_000, 5_000, 64, ["prefetch", "bare", "curl"], "a short list, from start to exit"),
     "hostile": (27_000, 4_000, 32, ["prefetch", "curl", "wget2", "aria2", "aiohttp"], "stalls, drips, errors and cut bodies in the list"),
@@ -42,6 +42,7 @@ def arguments():
     result = rig.parser("sets", __doc__.split("\n\nCalled", maxsplit=1)[0])
     result.add_argument("--only", default="", help="names of sets, with commas in between (all)")
     result.add_argument("--tools", default="", help="names of tools, with commas in between (all)")
+    result.add_argument("--without", default="", help="names of tools to leave out, with commas in between (none)")
     result.add_argument("--reps", type=rig.positive, default=5, help="repetitions (5)")
     result.add_argument("--scale", type=float, default=1.0, help="times as many requests (1)")
     result.add_argument("--charts", metavar="FOLDER", help="where performance.svg and hostile.svg go")
@@ -94,7 +95,8 @@ class Set:
         self.bad = self.add_faults(base) if name == "hostile" else 0
         path = bench.write(f"{name}.txt", self.urls)
         self.peers = Peers(bench, options.bare, options.peers or None, self.urls, path, self.in_flight, SILENCE if self.bad else None)
-        self.rows = {tool: [] for tool in self.tools if not options.tools or tool in options.tools.split(",")}
+        without = options.without.split(",")
+        self.rows = {tool: [] for tool in self.tools if tool not in without and (not options.tools or tool in options.tools.split(","))}
         self.absent = {tool: why for tool in self.rows if tool != PASS and (why := self.peers.missing(tool))}
         for tool in self.absent:
             del self.rows[tool]

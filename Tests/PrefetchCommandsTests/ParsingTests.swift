@@ -56,6 +56,7 @@ struct ParsingTests {
             "h", "--cert", "/c", "--key", "/k", "--ipv4", "--http1", "--download-order", "lifo", "--header-rule",
             "h=A: b", "--transfer-log", "/t", "--limit-rate", "1MB", "--cache-mode", "0770", "--strict-cache",
             "--plain-files", "--read-only-cache", "/r", "--dns-servers", "192.0.2.1,[2001:db8::1]:53",
+            "--allow-host", "*.example.org", "--deny-host", "x.example.org", "--url-filter", "a+",
         ]
         let settings = try FetchOptions.parse(words).settings()
         // Every member but the token, which excludes the name and password, differs from its default.
@@ -204,7 +205,7 @@ struct ParsingTests {
     }
 
     @Test(arguments: [
-        ["--validate", "full"], ["--digest", "md5"], ["--durability", "x"], ["--blacklist", "sd5"],
+        ["--validate", "full"], ["--digest", "md5"], ["--durability", "x"], ["--blacklist", "sd6"],
         ["--cache-key", "s/(/x/"],
         ["--cache-key", "path"], ["--name", "a b"], ["--name", "{x}"], ["--window", "0"], ["--job-size", "257"],
         ["--priority", "urgent"], ["--order", "random"], ["--keep-details", "-1"],

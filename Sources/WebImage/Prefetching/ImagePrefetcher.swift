@@ -182,6 +182,8 @@ public final class ImagePrefetcher: ImagePrefetching {
         guard token.finish() else { return }
         let total = compatibility?.countsSkippedInTotal == true ? token.urls.count : finished - skipped
         tell(.didFinish(totalCount: total, skippedCount: skipped), token, observe)
+        // Who is told that it has completed finds it ended.
+        state.withLock { $0.tokens[token.id] = nil }
         observe(.completion(finishedCount: finished, skippedCount: skipped))
     }
 

@@ -19,8 +19,10 @@ package final class RequestURL: Sendable {
 
     /// - Throws: `invalidURL`, or `refused` if the scheme is neither http nor https.
     package convenience init(_ text: String) throws(WebImageError) {
-        self.init(
-            try text.utf8Span.span.withUnsafeBufferPointer { bytes throws(WebImageError) in try Parts(bytes[...]) })
+        let parts = try text.utf8Span.span.withUnsafeBufferPointer { bytes throws(WebImageError) in
+            try Parts(bytes[...])
+        }
+        self.init(parts, text: parts.isNormal ? text : nil)
     }
 
     private struct Parts {
@@ -30,6 +32,8 @@ package final class RequestURL: Sendable {
         var user: String?
         var password: String?
         let target: String
+        /// Whether the bytes it was read from are what is sent.
+        private(set) var isNormal = false
 
         init(scheme: String, host: String, port: Int, target: String) {
             self.scheme = scheme
@@ -47,7 +51,11 @@ package final class RequestURL: Sendable {
                 throw WebImageError(.invalidURL, "contains the control character 0x\(String(control, radix: 16))")
             }
             guard let scheme = RequestURL.scheme(of: bytes) else { throw WebImageError(.invalidURL, "no scheme") }
-            self.scheme = RequestURL.text(scheme).lowercased()
+            switch scheme.count {
+            case 4 where scheme.elementsEqual("http".utf8): self.scheme = "http"
+            case 5 where scheme.elementsEqual("https".utf8): self.scheme = "https"
+            default: self.scheme = RequestURL.text(scheme).lowercased()
+            }
             guard self.scheme == "http" || self.scheme == "https" else {
                 throw WebImageError(.refused, "scheme \(self.scheme) is not supported")
             }
@@ -69,7 +77,7 @@ package final class RequestURL: Sendable {
                 }
             } else {
                 let name = place.prefix { $0 != UInt8(ascii: ":") }
-                host = RequestURL.text(name).lowercased()
+                host = RequestURL.lowercased(name)
                 portText = place[name.endIndex...]
                 guard !host.isEmpty else { throw WebImageError(.invalidURL, "no host") }
                 guard host.utf8.allSatisfy(isHostByte) else {
@@ -78,33 +86,41 @@ package final class RequestURL: Sendable {
             }
             port = try RequestURL.port(portText, scheme: self.scheme)
             let rest = bytes[authority.endIndex...]
-            target = encode(rest.prefix { $0 != UInt8(ascii: "#") })
+            let path = rest.prefix { $0 != UInt8(ascii: "#") }
+            target = encode(path)
+            isNormal =
+                user == nil && password == nil && path.endIndex == text.endIndex && target.utf8.count == path.count
+                && text.starts(with: self.scheme.utf8) && place.starts(with: host.utf8)
+                && portText.elementsEqual(RequestURL.suffix(port, scheme: self.scheme).utf8)
         }
     }
 
-    private init(_ parts: Parts) {
+    /// * `text`: nil: it is put together from the parts.
+    private init(_ parts: Parts, text: String? = nil) {
         scheme = parts.scheme
         host = parts.host
         port = parts.port
         user = parts.user
         password = parts.password
         target = parts.target
-        let port = parts.port == (parts.scheme == "https" ? 443 : 80) ? "" : ":\(parts.port)"
+        let port = Self.suffix(parts.port, scheme: parts.scheme)
         let count = parts.scheme.utf8.count + 3 + parts.host.utf8.count + port.utf8.count
         // One buffer: each append to a string costs as much as all of this.
-        text = String(unsafeUninitializedCapacity: count + parts.target.utf8.count) { buffer in
-            var used = 0
-            func put(_ text: String) {
-                used = buffer[used...].update(fromContentsOf: text.utf8)
+        self.text =
+            text
+            ?? String(unsafeUninitializedCapacity: count + parts.target.utf8.count) { buffer in
+                var used = 0
+                func put(_ text: String) {
+                    used = buffer[used...].update(fromContentsOf: text.utf8)
+                }
+                put(parts.scheme)
+                put("://")
+                put(parts.host)
+                put(port)
+                put(parts.target)
+                return used
             }
-            put(parts.scheme)
-            put("://")
-            put(parts.host)
-            put(port)
-            put(parts.target)
-            return used
-        }
-        origin = String(Substring(text.utf8.prefix(count)))
+        origin = String(Substring(self.text.utf8.prefix(count)))
     }
 
     /// The address, if the host is an IP address in its usual spelling.
@@ -160,6 +176,16 @@ extension RequestURL {
 
     private static func text(_ bytes: Bytes) -> String { String(decoding: bytes, as: UTF8.self) }
 
+    private static func lowercased(_ bytes: Bytes) -> String {
+        let isLower = bytes.allSatisfy { $0 < 0x80 && ($0 < 0x41 || $0 > 0x5a) }
+        return isLower ? text(bytes) : text(bytes).lowercased()
+    }
+
+    /// The port as the end of an origin: empty if it is the scheme's own.
+    private static func suffix(_ port: Int, scheme: String) -> String {
+        port == (scheme == "https" ? 443 : 80) ? "" : ":" + String(port)
+    }
+
     private static func scheme(of bytes: Bytes) -> Bytes? {
         let scheme = bytes.prefix { $0 != UInt8(ascii: ":") }
         guard let first = scheme.first, isLetter(first), scheme.endIndex < bytes.endIndex,
@@ -185,8 +211,8 @@ extension RequestURL {
         guard let first = text.first else { return standard }
         let digits = text.dropFirst()
         if first == UInt8(ascii: ":") && digits.isEmpty { return standard }
-        guard first == UInt8(ascii: ":"), digits.count <= 5, digits.allSatisfy(isDigit),
-            let port = Int(Self.text(digits)), (1...65_535).contains(port)
+        let port = digits.prefix(6).reduce(0) { $0 * 10 + Int($1 & 15) }
+        guard first == UInt8(ascii: ":"), digits.count <= 5, digits.allSatisfy(isDigit), (1...65_535).contains(port)
         else { throw WebImageError(.invalidURL, "the port is not a number from 1 to 65535") }
         return port
     }

@@ -1,3 +1,5 @@
+internal import Glibc
+
 /// A worker's requests to hosts since its last report, by batch: URLs that were transferred or skipped after a request, their HTTP
 /// statuses, figures of images and transfers, and what held the worker back meanwhile. URLs without a request, hits above all, are not in
 /// it and cost nothing.
@@ -75,7 +77,8 @@ package struct HostTally: Sendable {
         let (url, site) = (url.utf8.span, site.utf8.span)
         guard url.count >= site.count else { return false }
         return url.withUnsafeBytes { url in
-            site.withUnsafeBytes { site in url.prefix(site.count).elementsEqual(site) }
+            // Neither is empty.
+            site.withUnsafeBytes { site in memcmp(url.baseAddress!, site.baseAddress!, site.count) == 0 }
         }
     }
 

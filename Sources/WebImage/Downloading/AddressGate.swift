@@ -16,31 +16,31 @@ struct AddressGate {
     /// Checks a request's host. Behind a proxy only the proxy is dialled, so the host named by the URL is checked here.
     /// - Returns: whether the operator set the address to dial.
     /// - Throws: `refused`; behind a proxy also `invalidURL`.
-    func admit(_ request: RequestURL) throws(WebImageError) -> Bool {
+    func admit(_ request: RequestURL, of site: RequestSite) throws(WebImageError) -> Bool {
         if let reason = closed.refusal(ofName: request.host, port: request.port) {
             throw WebImageError(.refused, reason)
         }
-        let isNamed = isNamed(request)
+        let isNamed = isNamed(request, site)
         guard usesProxy else { return isNamed }
         try admitBehindProxy(request, isAddressOverridden: isNamed)
         return true
     }
 
     /// In the URL's spelling, or for an international name in curl's.
-    private func isNamed(_ request: RequestURL) -> Bool {
+    private func isNamed(_ request: RequestURL, _ site: RequestSite) -> Bool {
         guard !named.isEmpty else { return false }
         if named.contains(where: { $0.matches(request.host, port: request.port) }) { return true }
-        guard let name = LookupHost(request).name, name != request.host else { return false }
+        guard let name = site.name, name != request.host else { return false }
         return named.contains { $0.matches(name, port: request.port) }
     }
 
     /// Whether the host's name has to be resolved here: not if curl gets its address from the operator or from the URL, or asks a proxy, and
-    /// not if ``admit(_:)`` refuses it.
-    func name(toResolve request: RequestURL) -> String? {
-        guard !usesProxy, !isNamed(request),
+    /// not if ``admit(_:of:)`` refuses it.
+    func name(toResolve request: RequestURL, of site: RequestSite) -> String? {
+        guard let name = site.name, !usesProxy, !isNamed(request, site),
             closed.refusal(ofName: request.host, port: request.port) == nil
         else { return nil }
-        return LookupHost(request).name
+        return name
     }
 
     /// Those of a name's addresses that may be connected to.

@@ -49,7 +49,9 @@ package final class BlockedEndpoints: Sendable {
     }
 
     package func refusal(ofName host: String, port: Int) -> String? {
-        state.withLock { $0.names[Place(host: Self.bare(host), port: port)] }.map { "\(host) port \(port) is \($0)" }
+        // Asked for each request, and there are hardly ever any.
+        state.withLock { $0.names.isEmpty ? nil : $0.names[Place(host: Self.bare(host), port: port)] }
+            .map { "\(host) port \(port) is \($0)" }
     }
 
     private static func bare(_ host: String) -> String {

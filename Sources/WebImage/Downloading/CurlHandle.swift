@@ -268,7 +268,7 @@ final class CurlHandle {
             // If the body has no place, its first bytes are refused like any others.
             if case .failure = response.abort { return 0 }
             if (200..<300).contains(info.status),
-                operation.profile.configuration.respectsRobotsTag(of: operation.request),
+                operation.profile.respectsRobotsTag(of: operation.request, at: operation.site),
                 let directive = RobotsTag.refusal(
                     of: info.headers("X-Robots-Tag"), agent: operation.profile.productToken)
             {

@@ -43,7 +43,7 @@ final class DownloadAdmission {
     /// host's addresses are known.
     /// - Returns: the error if it is refused.
     func enter(_ operation: DownloadOperation, at place: QueuePlace) -> WebImageError? {
-        guard operation.profile.configuration.asksRobots, !operation.key.options.contains(.unasked) else {
+        guard operation.profile.asksRobots, !operation.key.options.contains(.unasked) else {
             return names.enter(operation, at: place, rate: nil)
         }
         let now = MonotonicClock.now

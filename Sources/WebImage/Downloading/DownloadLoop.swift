@@ -26,6 +26,7 @@ final class DownloadLoop {
     private var limit: Int
     /// Connections kept open, including those in use.
     private var connectionLimit: Int
+    private var sites: SiteBook
     private var isThreadPrepared = false
     private var operations: [DownloadOperation.Key: DownloadOperation] = [:]
     private var retries = Heap<Retry>()
@@ -45,6 +46,7 @@ final class DownloadLoop {
         transfers: RunningTransfers, tally: TransferTally, listeners: DownloadListeners, proven: ProvenSites
     ) {
         profile = RequestProfile(configuration)
+        sites = SiteBook(configuration)
         self.admission = admission
         self.session = session
         self.transfers = transfers
@@ -65,11 +67,13 @@ final class DownloadLoop {
         _ key: DownloadOperation.Key, profile own: RequestProfile?, request: RequestURL,
         parameters: DownloadOperation.Parameters, for call: DownloadCaller
     ) throws(WebImageError) {
+        if !isThreadPrepared { prepareThread() }
         if let operation = operations[key] { return operation.add(call, listeners: listeners) }
         let profile = own ?? profile
         let (request, headers) = try profile.modifiedRequest(key, request)
         let operation = DownloadOperation(
-            key: key, profile: profile, start: request, requestHeaders: headers, parameters: parameters)
+            key: key, profile: profile, start: request, at: sites.site(of: request), requestHeaders: headers,
+            parameters: parameters)
         operations[key] = operation
         // Before admission, which may end it immediately.
         operation.add(call, listeners: listeners)
@@ -79,7 +83,7 @@ final class DownloadLoop {
 
     private func enter(_ operation: DownloadOperation, at place: QueuePlace) {
         if !operation.key.options.contains(.unasked),
-            let refusal = operation.profile.configuration.refusal(of: operation.request)
+            let refusal = operation.profile.refusal(of: operation.request)
         {
             return complete(operation, .failure(operation.refused(refusal)))
         }
@@ -107,7 +111,6 @@ final class DownloadLoop {
     }
 
     private func runTransfers() -> Int32 {
-        if !isThreadPrepared { prepareThread() }
         now = MonotonicClock.now
         transfers.check(now: now) { didPassLimit($0, $1, $2) }
         retryWhatIsDue()
@@ -190,7 +193,7 @@ final class DownloadLoop {
 
     private func start(_ operation: DownloadOperation) -> Bool {
         do throws(WebImageError) {
-            guard let route = try admission.names.route(to: operation.request, now: now) else {
+            guard let route = try admission.names.route(to: operation, now: now) else {
                 askNameAgain(of: operation)
                 return false
             }
@@ -302,7 +305,8 @@ final class DownloadLoop {
             return fail(operation, WebImageError(.tooManyRedirects, "more than \(most) redirects"))
         }
         do throws(WebImageError) {
-            operation.follow(try operation.request.redirected(to: location))
+            let next = try operation.request.redirected(to: location)
+            operation.follow(next, to: sites.site(of: next))
         } catch {
             return fail(operation, error)
         }
@@ -464,6 +468,7 @@ final class DownloadLoop {
         closeConnections()
         guard let new else { return }
         profile = RequestProfile(new)
+        sites = SiteBook(new)
         session.apply(new)
         admission.beginSession(new)
     }

@@ -50,12 +50,13 @@ final class DownloadOperation {
     let parameters: Parameters
     let profile: RequestProfile
     let start: RequestURL
+    private let startSite: RequestSite
     /// All headers, if made by a filter or modifier.
     let requestHeaders: [HTTPHeader]?
 
     init(
-        key: Key, profile: RequestProfile, start: RequestURL, requestHeaders: [HTTPHeader]? = nil,
-        parameters: Parameters
+        key: Key, profile: RequestProfile, start: RequestURL, at site: RequestSite,
+        requestHeaders: [HTTPHeader]? = nil, parameters: Parameters
     ) {
         self.key = key
         self.profile = profile
@@ -63,6 +64,8 @@ final class DownloadOperation {
         self.requestHeaders = requestHeaders
         self.parameters = parameters
         request = start
+        startSite = site
+        self.site = site
         attempts = parameters.attemptsUsed
     }
 
@@ -105,6 +108,8 @@ final class DownloadOperation {
     // MARK: Attempts (owner: loop)
 
     private(set) var request: RequestURL
+    /// The site of its hop.
+    private(set) var site: RequestSite
     private(set) var redirects = 0
     /// Attempts started, including those of the caller.
     private(set) var attempts: Int
@@ -128,12 +133,14 @@ final class DownloadOperation {
         pause = nil
         redirects = 0
         request = start
+        site = startSite
         lastProgress = TransferProgress()
     }
 
-    func follow(_ next: RequestURL) {
+    func follow(_ next: RequestURL, to site: RequestSite) {
         redirects += 1
         request = next
+        self.site = site
     }
 
     /// Records a failed attempt.

@@ -44,36 +44,33 @@ final class HostSchedule {
     func enqueue(
         _ operation: DownloadOperation, at place: QueuePlace, rate asked: Double?, address: IPAddress? = nil
     ) {
-        let rate = [operation.profile.configuration.hosts.requestsPerSecond, asked].compactMap { $0 }.min()
+        let own = operation.profile.requestsPerSecond
+        let rate = own.map { min($0, asked ?? $0) } ?? asked
         // A profile with its own rate needs a governor even if the configuration does not.
         if governor == nil, rate != nil { governor = HostGovernor(configuration.hosts, isShared: shares != nil) }
         operation.wait(
-            for: host(of: operation.request), address: limitAddress(of: operation, address), now: MonotonicClock.now)
+            for: operation.site.host, address: limitAddress(of: operation, address), now: MonotonicClock.now)
         queue.enqueue(
             operation, host: operation.host, priority: operation.parameters.priority,
-            limits: HostLimits(
-                transfers: operation.profile.configuration.connectionLimit(to: operation.request), rate: rate),
+            limits: HostLimits(transfers: operation.profile.transferLimit(to: operation.site), rate: rate),
             at: place)
         // Its host may be blocked by others, which go to another address.
-        if addresses.mayBegin(operation.address, of: operation.host, shares: shares, now: MonotonicClock.now) {
+        if let address = operation.address,
+            addresses.mayBegin(address, of: operation.host, shares: shares, now: MonotonicClock.now)
+        {
             queue.unblock(host: operation.host)
         }
     }
 
     /// The key of the operation's address in ``AddressSlots``, which counts it from here on; nil: it has no limit.
     private func limitAddress(of operation: DownloadOperation, _ address: IPAddress?) -> String? {
-        let request = operation.request
-        guard let limit = operation.profile.configuration.addressLimit(of: request),
-            let address = address ?? request.literalAddress
-        else { return nil }
-        let key = AddressSlots.key(address, port: request.port)
+        let site = operation.site
+        guard let limit = operation.profile.addressLimit(of: site), let address = address ?? site.address else {
+            return nil
+        }
+        let key = AddressSlots.key(address, port: operation.request.port)
         addresses.enqueue(key, limit: limit)
         return key
-    }
-
-    private func host(of request: RequestURL) -> String {
-        let policy = configuration.hosts
-        return governor == nil && policy.groups.isEmpty ? request.host : policy.host(of: request)
     }
 
     /// The next operation whose host is available; holds a slot of it until ``release(_:)``. `refusal`: its error if the host was given up.
@@ -179,7 +176,7 @@ final class HostSchedule {
         guard let governor, let host = operation.slotHost else { return }
         governor.didAnswer(
             host, error, isRetry: operation.attempts > 1, firstByte: firstByte(), began: operation.progress.hopStart,
-            running: queue.runningCount(host: host), maxWait: operation.profile.configuration.maxRetryAfter,
+            running: queue.runningCount(host: host), maxWait: operation.profile.maxRetryAfter,
             now: MonotonicClock.now)
     }
 

@@ -59,8 +59,9 @@ final class HostShares {
         return false
     }
 
-    func didEnd(_ host: String, load: Load, now: Double) {
+    func didEnd(_ host: String, load: @autoclosure () -> Load, now: Double) {
         guard let record = records[host] else { return }
+        let load = load()
         if load.running >= record.granted {
             // It exceeded its share, and others wait for the excess.
             ask(host, record)

@@ -272,34 +272,6 @@ extension ImageDownloader {
             return max(0.002, min(0.25, shortest / 8))
         }
 
-        func connectionLimit(to request: RequestURL) -> Int {
-            guard let limit = maxConnectionsPerHost else { return .max }
-            return !limitsOpenedAddresses && isOpened(request) ? .max : limit
-        }
-
-        /// Transfers at once to the address of a request; nil: no limit.
-        func addressLimit(of request: RequestURL) -> Int? {
-            !limitsTransfersToOpenedAddresses && isOpened(request) ? nil : maxConnectionsPerAddress
-        }
-
-        /// Whether the URL has a literal address that the operator has opened.
-        private func isOpened(_ request: RequestURL) -> Bool {
-            request.literalAddress.map { addressPolicy.opens($0, port: request.port) } ?? false
-        }
-
-        /// Whether `X-Robots-Tag` of a response to this request can refuse its image.
-        func respectsRobotsTag(of request: RequestURL) -> Bool {
-            respectsRobotsTag && !isOpened(request) && !HostPatterns(ownHosts).contains(request.host)
-        }
-
-        /// Why a URL may not be requested, by the filters.
-        func refusal(of request: RequestURL) -> WebImageError? {
-            for filter in urlFilters {
-                if let reason = filter.refusal(of: request.text) { return WebImageError(.refused, reason) }
-            }
-            return nil
-        }
-
         /// Connections kept, including those in use: with fewer, idle ones would be closed while others are parked.
         func connectionLimit(_ concurrent: Int) -> Int { 2 * concurrent + maxParkedDownloads }
     }

@@ -42,7 +42,7 @@ final class NameBook {
     /// - Returns: the error if they are refused.
     func enter(_ operation: DownloadOperation, at place: QueuePlace, rate: Double?) -> WebImageError? {
         let now = MonotonicClock.now
-        guard let name = gate.name(toResolve: operation.request) else {
+        guard let name = gate.name(toResolve: operation.request, of: operation.site) else {
             hosts.enqueue(operation, at: place, rate: rate)
             return nil
         }
@@ -58,22 +58,23 @@ final class NameBook {
     }
 
     /// - Returns: nil if the addresses have lapsed: the operation has to enter again.
-    /// - Throws: `refused` if none of them is permitted; otherwise as ``AddressGate/admit(_:)``.
-    func route(to request: RequestURL, now: Double) throws(WebImageError) -> Route? {
-        let isNamed = try gate.admit(request)
-        guard let name = gate.name(toResolve: request) else { return Route(isAddressOverridden: isNamed) }
+    /// - Throws: `refused` if none of them is permitted; otherwise as ``AddressGate/admit(_:of:)``.
+    func route(to operation: DownloadOperation, now: Double) throws(WebImageError) -> Route? {
+        let (request, site) = (operation.request, operation.site)
+        let isNamed = try gate.admit(request, of: site)
+        guard let name = gate.name(toResolve: request, of: site) else { return Route(isAddressOverridden: isNamed) }
         guard let addresses = resolver.addresses(of: name, now: now) else { return nil }
         return Route(name: (name, try gate.permitted(addresses, port: request.port)))
     }
 
     func isWaiting(_ operation: DownloadOperation) -> Bool {
-        guard waitingCount > 0, let name = LookupHost(operation.request).name else { return false }
+        guard waitingCount > 0, let name = operation.site.name else { return false }
         return waiting[name]?.contains { $0.operation === operation } ?? false
     }
 
     /// The operation has ended otherwise.
     func leave(_ operation: DownloadOperation) {
-        guard waitingCount > 0, let name = LookupHost(operation.request).name,
+        guard waitingCount > 0, let name = operation.site.name,
             let index = waiting[name]?.firstIndex(where: { $0.operation === operation })
         else { return }
         waiting[name]?.remove(at: index)

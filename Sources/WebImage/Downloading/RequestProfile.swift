@@ -8,7 +8,18 @@ package final class RequestProfile: Sendable {
     /// The name of this program in robots.txt and X-Robots-Tag: the first word of its User-Agent.
     let productToken: String
     let checkInterval: Double
+    // Copies of members that are read for each request: to reach into a configuration copies all of it.
+    let asksRobots: Bool
+    let requestsPerSecond: Double?
+    let maxRetryAfter: Double
     private let modifiesRequests: Bool
+    private let filters: [any ImageURLFilter]
+    private let transfersPerHost: Int?
+    private let transfersPerAddress: Int?
+    private let limitsOpenedHosts: Bool
+    private let limitsOpenedAddresses: Bool
+    private let respectsRobotsTag: Bool
+    private let ownHosts: HostPatterns
 
     private init(_ configuration: ImageDownloader.Configuration, spool: BodySpool.Place?) {
         self.configuration = configuration
@@ -16,7 +27,17 @@ package final class RequestProfile: Sendable {
         limits = ReceivedResponse.Limits(configuration, spool: spool)
         productToken = configuration.productToken
         checkInterval = configuration.checkInterval
+        asksRobots = configuration.asksRobots
+        requestsPerSecond = configuration.hosts.requestsPerSecond
+        maxRetryAfter = configuration.maxRetryAfter
         modifiesRequests = configuration.headersFilter != nil || configuration.requestModifier != nil
+        filters = configuration.urlFilters
+        transfersPerHost = configuration.maxConnectionsPerHost
+        transfersPerAddress = configuration.maxConnectionsPerAddress
+        limitsOpenedHosts = configuration.limitsOpenedAddresses
+        limitsOpenedAddresses = configuration.limitsTransfersToOpenedAddresses
+        respectsRobotsTag = configuration.respectsRobotsTag
+        ownHosts = HostPatterns(configuration.ownHosts)
     }
 
     convenience init(_ configuration: ImageDownloader.Configuration) {
@@ -32,6 +53,30 @@ package final class RequestProfile: Sendable {
         change(&new)
         try new.validate()
         return RequestProfile(new, spool: limits.spool)
+    }
+
+    /// Transfers at once to a site's host.
+    func transferLimit(to site: RequestSite) -> Int {
+        guard let transfersPerHost else { return .max }
+        return !limitsOpenedHosts && site.isOpened ? .max : transfersPerHost
+    }
+
+    /// Transfers at once to the address of a site; nil: no limit.
+    func addressLimit(of site: RequestSite) -> Int? {
+        !limitsOpenedAddresses && site.isOpened ? nil : transfersPerAddress
+    }
+
+    /// Whether `X-Robots-Tag` of a response to this request can refuse its image.
+    func respectsRobotsTag(of request: RequestURL, at site: RequestSite) -> Bool {
+        respectsRobotsTag && !site.isOpened && !ownHosts.contains(request.host)
+    }
+
+    /// Why a URL may not be requested, by the filters.
+    func refusal(of request: RequestURL) -> WebImageError? {
+        for filter in filters {
+            if let reason = filter.refusal(of: request.text) { return WebImageError(.refused, reason) }
+        }
+        return nil
     }
 
     /// Applies filter and modifier to a request; nil headers if there is neither.

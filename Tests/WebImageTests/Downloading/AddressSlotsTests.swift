@@ -107,11 +107,15 @@ struct AddressSlotsTests {
         var configuration = ImageDownloader.Configuration()
         configuration.maxConnectionsPerAddress = 5
         configuration.addressPolicy = AddressPolicy(allow: [try #require(CIDR("127.0.0.0/8"))])
-        let (literal, name) = (try RequestURL("http://127.0.0.1:8080/"), try RequestURL("http://h:8080/"))
-        #expect(configuration.addressLimit(of: literal) == 5)
+        func limit(_ url: String) throws -> Int? {
+            let site = SiteBook(configuration).site(of: try RequestURL(url))
+            return RequestProfile(configuration).addressLimit(of: site)
+        }
+        #expect(try limit("http://127.0.0.1:8080/") == 5)
         configuration.limitsTransfersToOpenedAddresses = false
-        #expect(configuration.addressLimit(of: literal) == nil && configuration.addressLimit(of: name) == 5)
-        #expect(configuration.addressLimit(of: try RequestURL("http://192.0.2.1/")) == 5)
+        #expect(try limit("http://127.0.0.1:8080/") == nil)
+        #expect(try limit("http://h:8080/") == 5)
+        #expect(try limit("http://192.0.2.1/") == 5)
         let keys = [
             ("2001:db8::1", "[2001:db8::1]:443"), ("::ffff:192.0.2.1", "192.0.2.1:443"), ("192.0.2.1", "192.0.2.1:443"),
         ]

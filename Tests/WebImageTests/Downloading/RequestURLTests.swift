@@ -15,6 +15,10 @@ struct RequestURLTests {
             ("http://a/x?y={z}|[1]^`\\", "http://a/x?y=%7Bz%7D%7C%5B1%5D%5E%60%5C"),
             ("http://[::1]:8080/", "http://[::1]:8080/"),
             ("http://u:p@a/x", "http://a/x"), ("http://a@b@c/", "http://c/"), ("http://a\\@b/", "http://a/%5C@b/"),
+            ("http://a:08080/x", "http://a:8080/x"), ("http://a:8080/x", "http://a:8080/x"),
+            ("http://a:080/", "http://a/"),
+            ("http://a/x#", "http://a/x"), ("Http://a/x", "http://a/x"), ("http://@a/x", "http://a/x"),
+            ("https://[2001:DB8::1]/x", "https://[2001:db8::1]/x"),
             ("http://a/../../b", "http://a/../../b"), ("http://bücher.example/", "http://bücher.example/"),
         ])
     func sent(url: String, text: String) throws { #expect(try RequestURL(url).text == text) }

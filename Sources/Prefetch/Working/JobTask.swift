@@ -63,7 +63,15 @@ final class JobTask: Sendable {
     }
 
     /// Returns when the worker leaves: at the drain timeout, and for what continues in the background some time later, or when it is stopped.
+    ///
+    /// What has no transfer when the worker begins to leave, because it waits for a slot, its host, its name or its next try, is given back
+    /// then, as in a pause.
     private func waitForEnd() async {
+        await worker.shutdown.draining.wait()
+        if !goesOn, !Task.isCancelled {
+            permit.revoke()
+            await worker.endRevoked()
+        }
         await worker.shutdown.drained.wait()
         guard goesOn, !Task.isCancelled else { return }
         let time = batch.options.compat?.backgroundTime ?? Compatibility.usualBackgroundTime

@@ -151,6 +151,40 @@ struct WorkerControlTests {
         #expect(status.state == .done && status.counts[.downloaded] + status.counts[.hit] == 40)
     }
 
+    @Test(
+        "A worker that leaves gives back at once what waits for its name or its next try, and finishes what is being transferred"
+    )
+    func leave() async throws {
+        let fixture = try await WorkerFixture()
+        let isOpen = hangingOrigin(fixture)
+        fixture.origin.route("/busy.png", OriginResponse(status: 503, headers: [("Retry-After", "600")]))
+        let names = try NameServer { _ in .silence }
+        let queue = try fixture.queue()
+        let urls =
+            ["/one.png", "/busy.png"].map { fixture.origin.url($0) }
+            + (0..<3).map { "http://host\($0).test:\(fixture.origin.port)/\($0).png" }
+        let id = try await fixture.submit(urls, to: queue, jobSize: 5)
+        let worker = try fixture.worker(parksSilent: false) {
+            $0.drainTimeout = 600
+        } downloads: {
+            $0.dnsServers = [names.place]
+            $0.hostsFile = "/dev/null"
+        }
+        let run = Task { try await worker.run() }
+        await fixture.origin.waitForRequests(2)
+        #expect(await becomes { names.counts.queries > 0 })
+        worker.drain()
+        #expect(try await becomes { try await waitingJobs(queue, id) == 1 })
+        #expect(try await queue.redis.read([["EXISTS", RedisArgument(queue.keys.tries(id))]])[0].int == 0)
+        open(fixture.origin, isOpen)
+        let counts = try await run.value
+        #expect(counts[.downloaded] == 1 && counts.finished == 1)
+        #expect(!worker.context.shutdown.drained.isOpen)
+        let status = try #require(try await queue.batches.status(of: id))
+        #expect(status.counts.finished == 1 && status.state == .running)
+        #expect(try await BatchCheck(queue: queue, batch: id).run() == [])
+    }
+
     @Test("A worker that was paused and is taken for dead is paused under its new name too")
     func pausedAndLost() async throws {
         let fixture = try await WorkerFixture()

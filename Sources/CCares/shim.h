@@ -11,10 +11,11 @@
 
 typedef struct ares_channeldata *ccares_channel;
 
-/// Opens a channel with the search list of resolv.conf(5), or returns NULL without memory.
-/// * `server`: `ADDRESS:PORT` or `[ADDRESS]:PORT`; NULL: those of resolv.conf.
+/// Opens a channel with the search list of a resolv.conf(5), or returns NULL without memory.
+/// * `server`: `ADDRESS:PORT` or `[ADDRESS]:PORT`; NULL: those of the file.
 /// * `changed`: called with `context` when the events wanted of a socket change; both 0: it is closed.
-static inline ccares_channel ccares_open(const char *server, int timeout_ms, ares_sock_state_cb changed, void *context) {
+static inline ccares_channel ccares_open(const char *server, char *file, int timeout_ms, ares_sock_state_cb changed,
+                                         void *context) {
     struct ares_options options;
     memset(&options, 0, sizeof options);
     // SERVFAIL and REFUSED are answers to be seen, and HOSTALIASES is not read.
@@ -24,9 +25,11 @@ static inline ccares_channel ccares_open(const char *server, int timeout_ms, are
     // Only DNS: /etc/hosts would be read again for each name.
     char lookups[] = "b";
     options.lookups = lookups;
+    options.resolvconf_path = file;
     options.sock_state_cb = changed;
     options.sock_state_cb_data = context;
-    int mask = ARES_OPT_FLAGS | ARES_OPT_TIMEOUTMS | ARES_OPT_TRIES | ARES_OPT_LOOKUPS | ARES_OPT_SOCK_STATE_CB;
+    int mask = ARES_OPT_FLAGS | ARES_OPT_TIMEOUTMS | ARES_OPT_TRIES | ARES_OPT_LOOKUPS | ARES_OPT_SOCK_STATE_CB |
+               ARES_OPT_RESOLVCONF;
 #ifdef ARES_OPT_UDP_MAX_QUERIES
     // A new source port now and then, which a forged answer would have to guess (RFC 5452).
     options.udp_max_queries = 256;

@@ -116,6 +116,8 @@ extension ImageDownloader {
         public var resolve: [String] = []
         /// Resolvers that names are asked of, `ADDRESS` or `ADDRESS:PORT` with IPv6 in brackets; default none: those of resolv.conf(5).
         public var dnsServers: [String] = []
+        /// Where resolvers are read if none is given, resolv.conf(5).
+        package var resolverFile = "/etc/resolv.conf"
         /// Names and addresses that go before the resolver's, hosts(5).
         package var hostsFile = "/etc/hosts"
         /// File of certificate authorities that replaces the system's; default nil.
@@ -250,7 +252,7 @@ extension ImageDownloader {
                 case .v6: [.v6]
                 }
             return NameResolver.Settings(
-                servers: dnsServers.compactMap { DNSServer($0)?.text }, families: families,
+                servers: dnsServers.compactMap { DNSServer($0)?.text }, resolverFile: resolverFile, families: families,
                 waitLimit: hosts.waitLimit, hostsFile: hostsFile)
         }
 

@@ -21,13 +21,15 @@ final class NameChannel {
     private var ended: [(number: Int, reply: NameReply)] = []
     private(set) var inFlight = 0
 
-    /// * `server`: nil: the first one of resolv.conf(5), or this machine if it names none.
+    /// * `server`: nil: the first one of `file`, or this machine if it names none.
+    /// * `file`: a resolv.conf(5).
     /// * `timeout`: seconds until a query ends without an answer.
     /// Nil without memory.
-    init?(server: String?, timeout: Double, sockets: NameSockets) {
+    init?(server: String?, file: String, timeout: Double, sockets: NameSockets) {
         let context = Unmanaged.passUnretained(sockets).toOpaque()
+        var path = Array(file.utf8CString)
         let opened = ccares_open(
-            server, Int32(timeout * 1000),
+            server, &path, Int32(timeout * 1000),
             { context, socket, reads, writes in
                 Unmanaged<NameSockets>.fromOpaque(context!).takeUnretainedValue()
                     .watch(socket, reads: reads != 0, writes: writes != 0)

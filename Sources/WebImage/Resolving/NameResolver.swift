@@ -10,8 +10,9 @@ internal import HeapModule
 /// Used only on the downloader's thread: ``turn(now:)`` is called whenever a socket is ready or ``nextWake(now:)`` has come.
 final class NameResolver {
     struct Settings: Equatable {
-        /// Resolvers (``DNSServer``); empty: those of the system.
+        /// Resolvers (``DNSServer``); empty: those of `resolverFile`, a resolv.conf(5).
         var servers: [String] = []
+        var resolverFile = "/etc/resolv.conf"
         /// The families to ask for, if the machine has them.
         var families = AddressFamily.allCases
         /// Seconds that a name is asked for while the resolver fails for it.
@@ -99,7 +100,8 @@ final class NameResolver {
 
     init(_ settings: Settings, sockets: NameSockets) {
         self.settings = settings
-        servers = NameServers(settings.servers, timeout: Self.timeout, sockets: sockets)
+        servers = NameServers(
+            settings.servers, file: settings.resolverFile, timeout: Self.timeout, sockets: sockets)
         families = LocalFamilies(settings.families)
         hosts = HostsFile(path: settings.hostsFile)
     }

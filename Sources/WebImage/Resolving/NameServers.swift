@@ -8,13 +8,13 @@ final class NameServers {
         var answeredAt = -Double.infinity
     }
 
-    private static let file = "/etc/resolv.conf"
-    /// Seconds between two looks at it.
+    /// Seconds between two looks at the file.
     private static let interval = 10.0
     private static let most = 8
     /// Seconds between two looks for queries whose time is over: c-ares would go through all of them to tell the next.
     private static let lateInterval = 0.1
     private let given: [String]
+    private let file: String
     private let timeout: Double
     private let sockets: NameSockets
     private var servers: [Server] = []
@@ -27,9 +27,10 @@ final class NameServers {
     /// Ends that came without a channel.
     private var unsent: [Int] = []
 
-    /// * `given`: addresses with ports; empty: those of resolv.conf.
-    init(_ given: [String], timeout: Double, sockets: NameSockets) {
+    /// * `given`: addresses with ports; empty: those of `file`, a resolv.conf(5).
+    init(_ given: [String], file: String, timeout: Double, sockets: NameSockets) {
         self.given = Array(given.prefix(Self.most))
+        self.file = file
         self.timeout = timeout
         self.sockets = sockets
     }
@@ -52,15 +53,15 @@ final class NameServers {
     }
 
     private func open() {
-        version = FileVersion(of: Self.file)
+        version = FileVersion(of: file)
         preferred = 0
-        let system = given.isEmpty ? NameChannel(server: nil, timeout: timeout, sockets: sockets) : nil
+        let system = given.isEmpty ? NameChannel(server: nil, file: file, timeout: timeout, sockets: sockets) : nil
         let names = given.isEmpty ? Array((system?.servers ?? []).prefix(Self.most)) : given
         if let system, names.count < 2 {
             servers = [Server(channel: system)]
         } else {
             servers = names.compactMap { name in
-                NameChannel(server: name, timeout: timeout, sockets: sockets).map { Server(channel: $0) }
+                NameChannel(server: name, file: file, timeout: timeout, sockets: sockets).map { Server(channel: $0) }
             }
         }
     }
@@ -101,7 +102,7 @@ final class NameServers {
     func renew(now: Double) -> Bool {
         guard given.isEmpty, now >= nextReading else { return false }
         nextReading = now + Self.interval
-        guard !servers.isEmpty, FileVersion(of: Self.file) != version else { return false }
+        guard !servers.isEmpty, FileVersion(of: file) != version else { return false }
         servers = []
         asked = [:]
         return true

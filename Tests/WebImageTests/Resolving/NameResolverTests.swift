@@ -1,6 +1,7 @@
 import Origin
 import TestSupport
 import Testing
+import Threading
 
 @testable import WebImage
 
@@ -151,6 +152,68 @@ struct NameResolverTests {
         names.setZone { .addresses(["127.0.0.1"], to: $0) }
         for task in waiting { #expect(await task.value == nil) }
         #expect(await downloader.activity.names.silence == nil)
+    }
+
+    /// resolv.conf(5) has no ports.
+    private static let mayListen = (try? NameServer(address: "127.77.0.3", port: 53) { _ in .silence }) != nil
+
+    @Test("While the resolver is silent, a changed resolv.conf(5) counts", .enabled(if: mayListen, "port 53 is root's"))
+    func changedFile() async throws {
+        let origin = try origin()
+        let old = try NameServer(address: "127.77.0.1", port: 53) { _ in .silence }
+        let new = try NameServer(address: "127.77.0.2", port: 53) { .addresses(["127.0.0.1"], to: $0) }
+        let folder = TemporaryDirectory()
+        folder.write(Array("nameserver \(old.address)\n".utf8), to: "resolv.conf")
+        let downloader = try downloader(old) {
+            $0.dnsServers = []
+            $0.resolverFile = folder.path("resolv.conf")
+        }
+        let waiting = Task { await downloader.failure("http://one.test:\(origin.port)/") }
+        try await until { old.queryCount("one.test") > 0 }
+        folder.write(Array("# moved\nnameserver \(new.address)\n".utf8), to: "resolv.conf")
+        #expect(await waiting.value == nil)
+        #expect(new.queryCount("one.test") == 1)
+        #expect(await downloader.activity.names.silence == nil)
+    }
+
+    @Test("An answer and a refusal that have lapsed are asked for again, and what the resolver says then counts")
+    func lapsed() throws {
+        let names = try NameServer {
+            $0.name == "none.test" ? NameAnswer(.noName) : .addresses(["192.0.2.1"], to: $0, ttl: 90)
+        }
+        let epoll = try #require(Epoll())
+        let sockets = NameSockets(epoll)
+        let resolver = NameResolver(
+            NameResolver.Settings(servers: [names.place], families: [.v4], hostsFile: "/dev/null"), sockets: sockets)
+        /// What is said of a name at a time; nil: the resolver is asked.
+        func known(_ name: String, at time: Double) -> String? {
+            switch resolver.lookUp(name, now: time) {
+            case .known(let addresses): addresses.map(\.description).joined(separator: " ")
+            case .refused(let error): error.message
+            case .waits: nil
+            }
+        }
+        /// Turns until the resolver has answered.
+        func answer(at time: Double) {
+            while resolver.turn(now: time).isEmpty {
+                for index in 0..<epoll.wait(milliseconds: 1000) {
+                    if let event = epoll.event(index) { #expect(sockets.take(event)) }
+                }
+            }
+        }
+        for name in ["one.test", "none.test"] {
+            #expect(known(name, at: 0) == nil)
+            answer(at: 0)
+        }
+        #expect(known("one.test", at: 89) == "192.0.2.1" && known("none.test", at: 59) == "no such name")
+        names.setZone { .addresses([$0.name == "none.test" ? "192.0.2.3" : "192.0.2.2"], to: $0) }
+        #expect(known("one.test", at: 89.9) == "192.0.2.1" && names.counts.queries == 2)
+        for (name, address) in [("one.test", "192.0.2.2"), ("none.test", "192.0.2.3")] {
+            #expect(known(name, at: 91) == nil)
+            answer(at: 91)
+            #expect(known(name, at: 92) == address)
+        }
+        #expect(names.counts.queries == 4)
     }
 
     @Test("A download that is cancelled while its name is asked for is gone")

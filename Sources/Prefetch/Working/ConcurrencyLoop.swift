@@ -30,6 +30,7 @@ final class ConcurrencyLoop {
         while !Task.isCancelled {
             guard room.setting == .auto, worker.jobs.openCount > 0 else {
                 isSampling = false
+                if room.setting != .auto { await downloader.setKeepsIdleConnections(true) }
                 await room.autoBell.wait()
                 continue
             }
@@ -45,7 +46,9 @@ final class ConcurrencyLoop {
             let sample = await downloader.sample()
             guard room.setting == .auto else { continue }
             controller?.take(sample, bounds())
-            if let limit = controller?.limit { await room.apply(limit) }
+            guard let controller else { continue }
+            await room.apply(controller.limit)
+            await downloader.setKeepsIdleConnections(controller.keepsIdleConnections)
         }
     }
 

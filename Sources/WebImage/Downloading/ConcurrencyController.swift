@@ -4,8 +4,9 @@ internal import Glibc
 ///
 /// It climbs: from 16 it doubles the number while that brings throughput, then compares somewhat more and somewhat fewer with the present
 /// number, seldom and ever more seldom. The fewer are taken if they are as fast, since each transfer is a load for others. Failures on
-/// several hosts (``FailureWatch``) reduce the number at once, and what caused them is a ceiling for a while. The ideas are those of
-/// congestion control (RFC 5681, BBR's phases), whose signal is throughput here because latency is the servers' own.
+/// several hosts (``FailureWatch``) reduce the number at once, and what caused them is a ceiling for a while. If it is connects that fail,
+/// no connection is kept without a transfer any more: a router counts those too. The ideas are those of congestion control (RFC 5681, BBR's
+/// phases), whose signal is throughput here because latency is the servers' own.
 ///
 /// Without clock, socket or randomness of its own. Limits per host, rates and back-off are not its matter: they hold below its number.
 package struct ConcurrencyController: Sendable {
@@ -17,6 +18,9 @@ package struct ConcurrencyController: Sendable {
     package private(set) var reason = ConcurrencyReason.growing
 
     private enum Direction { case up, down }
+
+    /// Connections that no transfer uses: at first they are kept. They are closed when connects fail, and kept again if that did not help.
+    private enum IdleConnections { case kept, closed, cleared }
 
     private enum Phase {
         case holding
@@ -56,7 +60,10 @@ package struct ConcurrencyController: Sendable {
     private var limitBefore: Int?
     /// The throughput before a probe that was rejected: what is expected of the limit now.
     private var expected: Double?
+    /// The last limit that was rejected, and until when its failures are seen.
+    private var rejected: (limit: Int, until: Double)?
     private var hasGrown = false
+    private var idle = IdleConnections.kept
     private var answers = 0.0, bytes = 0.0
 
     /// Seconds of samples that are kept of a limit, and after which a probe ends undecided.
@@ -74,6 +81,8 @@ package struct ConcurrencyController: Sendable {
     private static let backOffFactor = 0.7
     /// A failure is seen a second after its cause: by then a lost first packet is repeated (RFC 6298).
     private static let failureDelay = 1.25
+    /// After a back-off the connects that failed are repeated beside the others, two and four seconds later at first.
+    private static let repetitionDelay = 3.25
     /// Change of throughput after which everything is measured anew.
     private static let change = 0.25
     /// Share of the processors from which more transfers bring nothing.
@@ -83,6 +92,9 @@ package struct ConcurrencyController: Sendable {
     package init(limit: Int = Self.start) {
         self.limit = min(Self.most, max(Self.least, limit))
     }
+
+    /// Whether connections are to be kept that no transfer uses.
+    package var keepsIdleConnections: Bool { idle != .closed }
 
     /// Takes what happened since the last sample, 250 to 500 ms ago, and changes ``limit`` and ``reason``.
     package mutating func take(_ sample: TransferSample, _ bounds: ConcurrencyBounds) {
@@ -99,7 +111,7 @@ package struct ConcurrencyController: Sendable {
         learnBody(sample)
         if now >= watchesFrom {
             switch failures.add(sample, at: now) {
-            case .trouble(let trouble): return backOff(trouble)
+            case .trouble(let trouble): return backOff(trouble, connections: sample.connections)
             case .unrelated: return restore()
             case nil: break
             }
@@ -135,7 +147,7 @@ package struct ConcurrencyController: Sendable {
     private mutating func goOn() {
         if let ceiling, now >= ceiling.until {
             self.ceiling = nil
-            (direction, patience, holdsUntil) = (.up, Self.firstPatience, now)
+            (direction, upFactor, patience, holdsUntil) = (.up, Self.slowest, Self.firstPatience, now)
         }
         guard window.isBound else {
             reason = .unused
@@ -221,6 +233,7 @@ package struct ConcurrencyController: Sendable {
         case .up where gain > threshold: grow(from: from)
         case .up:
             expected = old.mean
+            rejected = (limit, now + Self.repetitionDelay)
             reject(from: from, isWorse: gain < -threshold && gain < -2 * error)
         case .down where gain > threshold && new.mean >= (reference ?? 0) * (1 - Self.totalLoss):
             phase = .holding
@@ -260,7 +273,8 @@ package struct ConcurrencyController: Sendable {
 
     // MARK: Failures
 
-    private mutating func backOff(_ trouble: FailureWatch.Trouble) {
+    /// * `connections`: those there are; 0 if that is not known.
+    private mutating func backOff(_ trouble: FailureWatch.Trouble, connections: Int) {
         if !hasGrown, limit <= Self.start {
             // The first transfers are too few to be the cause.
             failures.accept()
@@ -274,17 +288,39 @@ package struct ConcurrencyController: Sendable {
             case .body: .bodies
             }
         failures.blame(trouble)
-        ceiling = Ceiling(limit: limit, reason: why, until: now + ceilingSeconds)
+        var (failing, reduced) = (limit, Int(Double(limit) * Self.backOffFactor))
+        // What a probe started from was in order.
+        if case .probing(.up, let from) = phase {
+            reduced = from
+        } else if let rejected, now < rejected.until {
+            (failing, reduced) = (rejected.limit, limit)
+        }
+        if trouble.kind == .connect, connections > 0 {
+            decideOnIdle(connections)
+            // All of them are transfers' then, and so many are possible.
+            failing = keepsIdleConnections ? min(limit, connections) : connections
+            if !keepsIdleConnections { reduced = min(limit, max(reduced, Int(Double(failing) * Self.backOffFactor))) }
+        }
+        ceiling = Ceiling(limit: failing, reason: why, until: now + ceilingSeconds)
         ceilingSeconds = min(Self.longestCeilingSeconds, ceilingSeconds * 2)
-        var reduced = Int(Double(limit) * Self.backOffFactor)
-        if case .probing(.up, let from) = phase { reduced = min(reduced, from) }
         move(to: max(Self.least, reduced))
+        watchesFrom = now + Self.repetitionDelay
         hold(seconds: 2)
         (direction, upFactor, hasGrown, reason) = (.up, Self.fastest.squareRoot(), true, why)
     }
 
+    /// Decides what becomes of connections without a transfer when connects fail.
+    private mutating func decideOnIdle(_ connections: Int) {
+        switch idle {
+        case .kept where connections > limit + limit / 8: idle = .closed
+        case .closed where connections < (ceiling?.limit ?? 0) * 3 / 4: idle = .cleared
+        default: break
+        }
+    }
+
     /// The list has dead hosts, however many transfers run.
     private mutating func restore() {
+        idle = .cleared
         ceiling = nil
         ceilingSeconds = Self.firstCeilingSeconds
         move(to: limitBefore ?? limit)

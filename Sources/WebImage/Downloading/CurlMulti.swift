@@ -151,9 +151,10 @@ final class CurlMulti: Sendable {
         return nil
     }
 
-    /// Sets how many connections are kept open, including those in use.
-    func setConnectionLimit(_ count: Int) {
-        _ = ccurl_multi_set_long(pointer, CURLMOPT_MAXCONNECTS, count)
+    func setConnectionLimit(_ limit: ConnectionLimit) {
+        _ = ccurl_multi_set_long(pointer, CURLMOPT_MAXCONNECTS, limit.kept)
+        // curl closes an idle connection, if there is one, before it goes beyond this.
+        _ = ccurl_multi_set_long(pointer, CURLMOPT_MAX_TOTAL_CONNECTIONS, limit.most ?? 0)
     }
 
     /// Initialises libcurl once per process. SSLKEYLOGFILE is hidden from it: setting a variable must not be enough to get the TLS keys.

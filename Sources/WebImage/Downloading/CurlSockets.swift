@@ -17,10 +17,19 @@ final class CurlSockets: Sendable {
         var watched: Int32 = 0
     }
 
+    private struct State {
+        /// By their numbers.
+        var entries: [Entry] = []
+        var open = 0
+    }
+
     private let epoll: Epoll
-    private let entries = Locked<[Entry]>([])
+    private let state = Locked(State())
 
     init(_ epoll: Epoll) { self.epoll = epoll }
+
+    /// Connections, those included that are being made.
+    var openCount: Int { state.withLock { $0.open } }
 
     func didOpen(_ socket: Int32) {
         change(socket) { $0 = Entry(isOurs: true) }
@@ -59,10 +68,12 @@ final class CurlSockets: Sendable {
     }
 
     private func change<Result>(_ socket: Int32, _ body: (inout Entry) -> Result) -> Result {
-        entries.withLock { entries in
+        state.withLock { state in
             let index = Int(socket)
-            while entries.count <= index { entries.append(Entry()) }
-            return body(&entries[index])
+            while state.entries.count <= index { state.entries.append(Entry()) }
+            let wasOurs = state.entries[index].isOurs
+            defer { state.open += (state.entries[index].isOurs ? 1 : 0) - (wasOurs ? 1 : 0) }
+            return body(&state.entries[index])
         }
     }
 }

@@ -24,8 +24,7 @@ final class DownloadLoop {
     private let listeners: DownloadListeners
     private let proven: ProvenSites
     private var limit: Int
-    /// Connections kept open, including those in use.
-    private var connectionLimit: Int
+    private var connectionLimit: ConnectionLimit
     private var sites: SiteBook
     private var isThreadPrepared = false
     private var operations: [DownloadOperation.Key: DownloadOperation] = [:]
@@ -54,7 +53,7 @@ final class DownloadLoop {
         self.listeners = listeners
         self.proven = proven
         limit = configuration.maxConcurrentDownloads
-        connectionLimit = configuration.connectionLimit(limit)
+        connectionLimit = configuration.connectionLimit(limit, keepsIdle: true)
         transfers.setConnectionLimit(connectionLimit)
     }
 
@@ -450,9 +449,10 @@ final class DownloadLoop {
 
     /// Changes the number of concurrent transfers; those above a lower limit finish normally.
     /// * `isSuspended`: start nothing, whatever the limit.
-    func setLimit(_ count: Int, isSuspended: Bool) {
+    /// * `keepsIdle`: whether connections are kept that no transfer uses.
+    func setLimit(_ count: Int, isSuspended: Bool, keepsIdle: Bool) {
         limit = isSuspended ? 0 : count
-        connectionLimit = profile.configuration.connectionLimit(count)
+        connectionLimit = profile.configuration.connectionLimit(count, keepsIdle: keepsIdle)
         transfers.setConnectionLimit(connectionLimit)
     }
 
@@ -462,7 +462,7 @@ final class DownloadLoop {
     }
 
     /// Starts over: every download ends with `cancelled`, every connection is closed.
-    /// * `new`: nil keeps the configuration. Its number of transfers is set by ``setLimit(_:isSuspended:)``.
+    /// * `new`: nil keeps the configuration. Its number of transfers is set by ``setLimit(_:isSuspended:keepsIdle:)``.
     func beginSession(_ new: ImageDownloader.Configuration?) {
         cancelAll()
         closeConnections()

@@ -22,6 +22,7 @@ public actor ImageDownloader {
     private nonisolated let ownJar = CookieJar()
     private nonisolated let pulse = LoopMonitor()
     private var isSuspended = false
+    private var keepsIdleConnections = true
     /// Whether its session has ended, or ends after the running downloads.
     private(set) var isInvalidated = false
 
@@ -189,7 +190,9 @@ public actor ImageDownloader {
 
     /// What the transfers did since the last call, for ``ConcurrencyController``; nothing at the first. Costs a look at each running one.
     package func sample() -> TransferSample {
-        tally.sample(running: transfers.activeCount, of: transfers.operations, now: MonotonicClock.now)
+        tally.sample(
+            running: transfers.activeCount, of: transfers.operations, sockets: transfers.connectionCount,
+            now: MonotonicClock.now)
     }
 
     /// Which hosts downloads wait for although there are free slots, most downloads first. Iterates over all active downloads.
@@ -221,13 +224,24 @@ public actor ImageDownloader {
     /// Changes the number of concurrent transfers; those above a lower limit finish normally.
     public func setMaxConcurrentDownloads(_ count: Int) {
         maxConcurrentDownloads = min(max(1, count), 100_000)
-        loop.setLimit(maxConcurrentDownloads, isSuspended: isSuspended)
+        applyLimit()
     }
 
     /// Suspends or resumes the start of waiting downloads.
     public func setSuspended(_ suspended: Bool) {
         isSuspended = suspended
-        loop.setLimit(maxConcurrentDownloads, isSuspended: isSuspended)
+        applyLimit()
+    }
+
+    /// Sets whether connections are kept that no transfer uses, for later requests to their hosts; yes by default.
+    package func setKeepsIdleConnections(_ keeps: Bool) {
+        guard keeps != keepsIdleConnections else { return }
+        keepsIdleConnections = keeps
+        applyLimit()
+    }
+
+    private func applyLimit() {
+        loop.setLimit(maxConcurrentDownloads, isSuspended: isSuspended, keepsIdle: keepsIdleConnections)
     }
 
     /// Sets the order in which waiting downloads start.

@@ -123,7 +123,10 @@ final class RunningTransfers {
         }
     }
 
-    func setConnectionLimit(_ count: Int) { multi.setConnectionLimit(count) }
+    /// Connections, those of no transfer and those that are being made included.
+    var connectionCount: Int { multi.sockets.openCount }
+
+    func setConnectionLimit(_ limit: ConnectionLimit) { multi.setConnectionLimit(limit) }
 
     func closeConnections() {
         session.removeAll()

@@ -32,6 +32,8 @@ package struct TransferSample: Sendable, Equatable {
     package var bytes = 0
     /// Transfers that hold a slot at its end.
     package var running = 0
+    /// Connections at its end, those of no transfer included.
+    package var connections = 0
     /// Hosts that answered.
     package var hosts = 0
     package var failures: [HostFailure] = []

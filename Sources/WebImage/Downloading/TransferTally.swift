@@ -60,16 +60,20 @@ final class TransferTally {
     }
 
     /// The sample since the last one, with the connects that became late in it.
-    func sample(running: Int, of operations: [DownloadOperation], now: Double) -> TransferSample {
-        var bytes = 0
+    /// * `sockets`: connections, those included that are being made.
+    func sample(running: Int, of operations: [DownloadOperation], sockets: Int, now: Double) -> TransferSample {
+        var (bytes, connecting) = (0, 0)
         for operation in operations {
             let progress = operation.progress
             bytes += progress.bytes
             guard let sampledAt, !progress.requestWasSent else { continue }
+            connecting += 1
             let late = progress.hopStart + min(Self.late, operation.profile.configuration.connectTimeout / 2)
             if late > sampledAt, late <= now { didFail(operation.request.origin, .connect) }
         }
-        return sample(running: running, runningBytes: bytes, now: now)
+        var sample = sample(running: running, runningBytes: bytes, now: now)
+        sample.connections = max(0, sockets - connecting)
+        return sample
     }
 
     /// The sample since the last one, whose successor begins now.

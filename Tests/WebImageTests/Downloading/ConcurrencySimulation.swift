@@ -5,8 +5,8 @@ import PrefetchModel
 @testable import WebImage
 
 /// A downloader of endless work on a simulated network, event by event, without a clock: each transfer connects, waits for its first byte,
-/// receives its body over its server's or the common link, and is checked by one processor. Stalled connects hold no slot, as in the
-/// downloader.
+/// receives its body over its server's or the common link, and is checked by one processor. Stalled connects hold no slot, and connections
+/// are kept after their transfer, as in the downloader; with a fixed limit only as many as there are transfers.
 struct ConcurrencySimulation {
     /// The network and the machine.
     struct World {
@@ -18,7 +18,7 @@ struct ConcurrencySimulation {
         var serverRate = Double.infinity, linkRate = Double.infinity
         /// URLs a second that the processor checks, and how much each further transfer costs it.
         var processorRate = Double.infinity, crowding = 0.0
-        /// Connections above which a router drops the first packet of others.
+        /// Connections, with or without a transfer, above which a router drops the first packet of others.
         var mostConnections = Int.max
         var hosts = 200
         /// Hosts that answer nothing.
@@ -70,6 +70,8 @@ struct ConcurrencySimulation {
     private var free: [Int] = []
     private var now = 0.0, virtual = 0.0, movedAt = 0.0
     private var running = 0, open = 0, receiving = 0, parked = 0
+    /// Connections without a transfer: in all, by host, and hosts in the order of their use.
+    private var idle = 0, idleOf: [Int: Int] = [:], idleHosts: [Int] = [], oldestIdle = 0
     private var processorFree = 0.0
     private var limit: Int
     private var controller: ConcurrencyController?
@@ -194,7 +196,9 @@ struct ConcurrencySimulation {
     }
 
     private mutating func connect(_ index: Int, packet number: Int, _ life: Int) {
-        guard !world.dead.contains(transfers[index].host), open < world.mostConnections else {
+        let host = transfers[index].host
+        let isKept = number == 0 && takeIdle(of: host)
+        guard isKept || !world.dead.contains(host) && open + idle < world.mostConnections else {
             // Repeated after 1, 3 and 7 s (RFC 6298).
             if number == 0 {
                 queue.push((.stalled(index), life), at: now + 0.25)
@@ -206,6 +210,7 @@ struct ConcurrencySimulation {
             }
             return
         }
+        if !isKept, open + idle >= limit + 64, !keepsIdle { closeOldestIdle() }
         open += 1
         transfers[index].stage = .waiting
         if transfers[index].isParked {
@@ -229,8 +234,36 @@ struct ConcurrencySimulation {
         let host = transfers[index].host
         tally.didAnswer(Self.names[host])
         open -= 1
+        keepIdle(of: host)
         result.ended += 1
         release(index)
+    }
+
+    private mutating func takeIdle(of host: Int) -> Bool {
+        guard let count = idleOf[host], count > 0 else { return false }
+        idleOf[host] = count - 1
+        idle -= 1
+        return true
+    }
+
+    /// Keeps the connection, and closes the oldest one if there are too many.
+    private mutating func keepIdle(of host: Int) {
+        idle += 1
+        idleOf[host, default: 0] += 1
+        idleHosts.append(host)
+        if open + idle > (keepsIdle ? 2 * limit + 64 : limit) { closeOldestIdle() }
+    }
+
+    private var keepsIdle: Bool { controller?.keepsIdleConnections ?? false }
+
+    private mutating func closeOldestIdle() {
+        guard idle > 0 else { return }
+        while !takeIdle(of: idleHosts[oldestIdle]) { oldestIdle += 1 }
+        oldestIdle += 1
+        if oldestIdle > 10_000 {
+            idleHosts.removeFirst(oldestIdle)
+            oldestIdle = 0
+        }
     }
 
     private mutating func didFail(_ index: Int) {
@@ -258,7 +291,8 @@ struct ConcurrencySimulation {
 
     private mutating func sample() {
         queue.push((.sample, 0), at: now + 0.25)
-        let sample = tally.sample(running: running, runningBytes: Int(bytes), now: now)
+        var sample = tally.sample(running: running, runningBytes: Int(bytes), now: now)
+        sample.connections = open + idle
         controller?.take(sample, ConcurrencyBounds())
         if let controller {
             limit = controller.limit

@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 
+import callgrind
 import rig
 from corpus import QUERIES, Corpus
 from server import Server
@@ -17,6 +18,9 @@ from server import Server
 IN_FLIGHT = 16
 # The C library copies with vector instructions: a `rep movsb` counts as one instruction a byte.
 TUNABLES = "glibc.cpu.x86_rep_movsb_threshold=2000000000"
+SOURCES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../Sources")
+# Parts below this share of a worker's instructions are one row.
+LEAST_SHARE = 0.01
 FIGURES = ("user instructions", "allocations", "system calls", "futex calls")
 
 
@@ -44,6 +48,7 @@ class Program:
         self.bench, self.name, self.urls = bench, name, urls
         self.list = bench.write(f"{name}-{len(urls)}.txt", urls)
         self.runs = 0
+        self.parts = {}
 
     def once(self, *tool):
         """Runs it under a tool, over an empty cache; the words of a worker after its list is queued."""
@@ -61,7 +66,9 @@ class Program:
         """Totals of one run each, by figure."""
         log = self.bench.path("tool.log")
         valgrind = ["valgrind", "--fair-sched=yes", "--child-silent-after-fork=no"]
-        text = self.once(*valgrind, "--tool=callgrind", "--callgrind-out-file=/dev/null")
+        profile = self.bench.path(f"callgrind-{self.name}-{len(self.urls)}")
+        text = self.once(*valgrind, "--tool=callgrind", f"--callgrind-out-file={profile}.%p")
+        self.parts = callgrind.parts(profile, os.listdir(SOURCES))
         instructions = figure(text, r"Collected : (\d+)")
         text = self.once(*valgrind, "--tool=memcheck", "--leak-check=no", "--undef-value-errors=no")
         allocations = figure(text, r"total heap usage: ([\d,]+) allocs")
@@ -88,7 +95,7 @@ class Worker(Program):
         self.redis = redis
         # valgrind cannot read all of a Swift program's debug information.
         self.program = bench.path("prefetch-worker")
-        subprocess.run(["strip", "-o", self.program, bench.program("prefetch-worker")], check=True)
+        subprocess.run(["strip", "-g", "-o", self.program, bench.program("prefetch-worker")], check=True)
 
     def words(self, folder):
         where = ["--redis", self.redis, "--queue", f"q{len(self.urls)}-{self.runs}"]
@@ -101,8 +108,22 @@ class Worker(Program):
 
 
 def per_url(larger, smaller):
+    """The figures of a URL, and its instructions by part."""
     many, few = larger.counts(), smaller.counts()
-    return {name: (many[name] - few[name]) / (len(larger.urls) - len(smaller.urls)) for name in FIGURES}
+    urls = len(larger.urls) - len(smaller.urls)
+    figures = {name: (many[name] - few[name]) / urls for name in FIGURES}
+    return figures, {part: (count - smaller.parts.get(part, 0)) / urls for part, count in larger.parts.items()}
+
+
+def profile(ours, bare):
+    """A table of the parts, the largest first."""
+    lines = ["", "| instructions per URL | worker | bare program |", "|---|---:|---:|"]
+    least = LEAST_SHARE * sum(ours.values())
+    rest = [part for part in {**ours, **bare} if ours.get(part, 0) < least and bare.get(part, 0) < least]
+    rows = [(part, ours.get(part, 0), bare.get(part, 0)) for part in {**ours, **bare} if part not in rest]
+    rows.sort(key=lambda row: -row[1])
+    rows.append(("all others", sum(ours.get(part, 0) for part in rest), sum(bare.get(part, 0) for part in rest)))
+    return lines + [f"| {part} | {count:,.0f} | {other:,.0f} |" for part, count, other in rows]
 
 
 def recorded(page):
@@ -125,9 +146,9 @@ def main():
             urls = corpus.urls(server.base)[: options.count]
             redis, _ = bench.redis()
             rig.say("the worker")
-            ours = per_url(Worker(bench, urls, redis), Worker(bench, urls[: options.few], redis))
+            ours, our_parts = per_url(Worker(bench, urls, redis), Worker(bench, urls[: options.few], redis))
             rig.say("the bare program")
-            bare = per_url(Bare(bench, urls, options.bare), Bare(bench, urls[: options.few], options.bare))
+            bare, bare_parts = per_url(Bare(bench, urls, options.bare), Bare(bench, urls[: options.few], options.bare))
         finally:
             server.stop()
     before = recorded(options.page)
@@ -141,7 +162,7 @@ def main():
         if ratio is not None and name in before:
             change = f"{before[name]:.2f} ({(ratio / before[name] - 1) * 100:+.1f} %)"
         lines.append(f"| {name} | {' | '.join(cells)} | {change} |")
-    rig.publish(options, "count", lines)
+    rig.publish(options, "count", lines + profile(our_parts, bare_parts))
 
 
 if __name__ == "__main__":

@@ -11,8 +11,6 @@ import time
 
 # What a connection with a rate is given at one time lasts this long.
 SLICE = 0.05
-# The queue of the kernel when connections are limited; it holds one more.
-BACKLOG = 0
 
 
 class Origin:
@@ -24,7 +22,7 @@ class Origin:
         self.listener = socket.socket()
         self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self.listener.bind(("0.0.0.0", 0))
-        self.listener.listen(BACKLOG if most else 4096)
+        self.listener.listen(4096)
         self.listener.setblocking(False)
         self.poll = select.epoll()
         self.poll.register(self.listener.fileno(), select.EPOLLIN)
@@ -45,8 +43,13 @@ class Origin:
         heapq.heappush(self.due, (time.monotonic() + seconds, self.turn, descriptor, self.open[descriptor], what))
 
     def watch(self):
-        """Accepts only while there is room."""
-        wanted = not self.most or len(self.open) < self.most
+        """Accepts only while there is room. The queue of the kernel, which holds one more than is said, is what is left of it: so the first
+        packets of a burst are dropped as exactly as those of single connections."""
+        if not self.most:
+            return
+        room = self.most - len(self.open)
+        self.listener.listen(max(0, room - 1))
+        wanted = room > 0
         if wanted != self.accepts:
             self.accepts = wanted
             self.poll.modify(self.listener.fileno(), select.EPOLLIN if wanted else 0)
@@ -103,6 +106,7 @@ class Origin:
             self.later(SLICE, descriptor, memoryview(data)[sent:])
 
     def run(self):
+        self.watch()
         while True:
             wait = max(0, self.due[0][0] - time.monotonic()) if self.due else 60
             for descriptor, event in self.poll.poll(wait):

@@ -33,8 +33,9 @@ final class CurlHandle {
     private let resolve: CurlList?
     /// Addresses for this transfer: curl reads them at its start.
     private var addresses: CurlList?
-    /// Whether curl's own resolver may be asked, whose answers are kept for a minute.
-    private var usesCurlsResolver = true
+    /// Seconds for which curl keeps the addresses of its own resolver; -1: for ever.
+    private var nameCacheTime: Int?
+    private var keepsConnection = true, idleTime: Int?
     private let connectTo: CurlList?
     // The options of the previous operation; only differences are set.
     private var profile: RequestProfile?
@@ -139,6 +140,13 @@ final class CurlHandle {
         return Unmanaged<CurlHandle>.fromOpaque(context).takeUnretainedValue()
     }
 
+    /// Sets whether its connection is kept after the transfer, and for how many seconds a connection may have been idle at its start.
+    func keepConnection(_ keeps: Bool, for seconds: Int) {
+        if keeps != keepsConnection { ccurl_set_long(pointer, CURLOPT_FORBID_REUSE, keeps ? 0 : 1) }
+        if seconds != idleTime { ccurl_set_long(pointer, CURLOPT_MAXAGE_CONN, seconds) }
+        (keepsConnection, idleTime) = (keeps, seconds)
+    }
+
     /// Sets the options of one request.
     func begin(
         _ operation: DownloadOperation, headers: CurlList, credential: Credential?, route: NameBook.Route, now: Double
@@ -190,11 +198,12 @@ final class CurlHandle {
         // Nil too: curl must not keep the pointer of the last one.
         if list != nil || addresses != nil { ccurl_set_pointer(pointer, CURLOPT_RESOLVE, list?.pointer) }
         addresses = list
-        let usesCurlsResolver = route.isAddressOverridden
-        if self.usesCurlsResolver != usesCurlsResolver {
-            self.usesCurlsResolver = usesCurlsResolver
-            // -1: curl 7.88 would look at all names at the end of each transfer. 60 is its default.
-            ccurl_set_long(pointer, CURLOPT_DNS_CACHE_TIMEOUT, usesCurlsResolver ? 60 : -1)
+        // 60 s is curl's default. With our names it keeps none beyond a transfer, and -1 spares it the look at all of them (7.88); addresses it
+        // would keep for ever then.
+        let cacheTime = route.isAddressOverridden ? 60 : route.name == nil ? 0 : -1
+        if nameCacheTime != cacheTime {
+            nameCacheTime = cacheTime
+            ccurl_set_long(pointer, CURLOPT_DNS_CACHE_TIMEOUT, cacheTime)
         }
     }
 

@@ -40,6 +40,8 @@ final class CurlMulti: Sendable {
     private static func make() throws(WebImageError) -> SendablePointer {
         guard let multi = curl_multi_init() else { throw WebImageError(.localFault, "curl cannot make a multi handle") }
         _ = ccurl_multi_set_long(multi, CURLMOPT_PIPELINING, Int(CURLPIPE_MULTIPLEX))
+        // RunningTransfers decides which are kept.
+        _ = ccurl_multi_set_long(multi, CURLMOPT_MAXCONNECTS, 1 << 20)
         return SendablePointer(multi)
     }
 
@@ -149,12 +151,6 @@ final class CurlMulti: Sendable {
             return (easy, Int32(bitPattern: message.pointee.data.result.rawValue))
         }
         return nil
-    }
-
-    func setConnectionLimit(_ limit: ConnectionLimit) {
-        _ = ccurl_multi_set_long(pointer, CURLMOPT_MAXCONNECTS, limit.kept)
-        // curl closes an idle connection, if there is one, before it goes beyond this.
-        _ = ccurl_multi_set_long(pointer, CURLMOPT_MAX_TOTAL_CONNECTIONS, limit.most ?? 0)
     }
 
     /// Initialises libcurl once per process. SSLKEYLOGFILE is hidden from it: setting a variable must not be enough to get the TLS keys.

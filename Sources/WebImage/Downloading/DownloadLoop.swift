@@ -24,7 +24,6 @@ final class DownloadLoop {
     private let listeners: DownloadListeners
     private let proven: ProvenSites
     private var limit: Int
-    private var connectionLimit: ConnectionLimit
     private var sites: SiteBook
     private var isThreadPrepared = false
     private var operations: [DownloadOperation.Key: DownloadOperation] = [:]
@@ -53,8 +52,7 @@ final class DownloadLoop {
         self.listeners = listeners
         self.proven = proven
         limit = configuration.maxConcurrentDownloads
-        connectionLimit = configuration.connectionLimit(limit, keepsIdle: true)
-        transfers.setConnectionLimit(connectionLimit)
+        transfers.keepConnections(for: limit, keepsIdle: true)
     }
 
     // MARK: Start of a download
@@ -164,7 +162,7 @@ final class DownloadLoop {
 
     private func admit() -> Int {
         var started = 0
-        while transfers.activeCount < limit, let (operation, refusal) = admission.hosts.next() {
+        while transfers.activeCount < limit, let (operation, refusal, isHostAwaited) = admission.hosts.next() {
             if operation.isRevoked {
                 // It has no callers left, or only callers with revoked permits.
                 admission.hosts.release(operation)
@@ -173,7 +171,7 @@ final class DownloadLoop {
                 error.attempts = operation.attempts - 1
                 admission.hosts.release(operation)
                 complete(operation, .failure(error))
-            } else if start(operation) {
+            } else if start(operation, isHostAwaited: isHostAwaited) {
                 started += 1
             }
         }
@@ -190,7 +188,7 @@ final class DownloadLoop {
             && !operation.key.options.contains(.allowInvalidSSLCertificates)
     }
 
-    private func start(_ operation: DownloadOperation) -> Bool {
+    private func start(_ operation: DownloadOperation, isHostAwaited: Bool) -> Bool {
         do throws(WebImageError) {
             guard let route = try admission.names.route(to: operation, now: now) else {
                 askNameAgain(of: operation)
@@ -199,7 +197,7 @@ final class DownloadLoop {
             let handle = try session.takeHandle(for: operation, bandwidth: admission.bandwidth)
             if !operation.hasBegun { listeners.tell(.start, of: operation, received: 0, expected: nil) }
             session.begin(operation, on: handle, route: route, now: now)
-            try transfers.start(operation, on: handle, now: now)
+            try transfers.start(operation, on: handle, isHostAwaited: isHostAwaited, now: now)
             return true
         } catch {
             admission.hosts.release(operation)
@@ -452,8 +450,7 @@ final class DownloadLoop {
     /// * `keepsIdle`: whether connections are kept that no transfer uses.
     func setLimit(_ count: Int, isSuspended: Bool, keepsIdle: Bool) {
         limit = isSuspended ? 0 : count
-        connectionLimit = profile.configuration.connectionLimit(count, keepsIdle: keepsIdle)
-        transfers.setConnectionLimit(connectionLimit)
+        transfers.keepConnections(for: count, keepsIdle: keepsIdle)
     }
 
     func apply(_ new: ImageDownloader.Configuration) {
@@ -465,7 +462,7 @@ final class DownloadLoop {
     /// * `new`: nil keeps the configuration. Its number of transfers is set by ``setLimit(_:isSuspended:keepsIdle:)``.
     func beginSession(_ new: ImageDownloader.Configuration?) {
         cancelAll()
-        closeConnections()
+        transfers.closeConnections()
         guard let new else { return }
         profile = RequestProfile(new)
         sites = SiteBook(new)
@@ -475,11 +472,6 @@ final class DownloadLoop {
 
     /// Closes kept connections if no transfer is running.
     func closeIdleConnections() {
-        if transfers.operations.isEmpty { closeConnections() }
-    }
-
-    private func closeConnections() {
-        transfers.closeConnections()
-        transfers.setConnectionLimit(connectionLimit)
+        if transfers.operations.isEmpty { transfers.closeConnections() }
     }
 }

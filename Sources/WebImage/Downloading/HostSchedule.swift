@@ -74,11 +74,12 @@ final class HostSchedule {
     }
 
     /// The next operation whose host is available; holds a slot of it until ``release(_:)``. `refusal`: its error if the host was given up.
-    func next() -> (operation: DownloadOperation, refusal: WebImageError?)? {
+    /// `isHostAwaited`: whether other operations wait for its host.
+    func next() -> (operation: DownloadOperation, refusal: WebImageError?, isHostAwaited: Bool)? {
         while true {
-            if let next = nextOfHosts() {
-                if let address = next.operation.slotAddress { addresses.begin(address) }
-                return next
+            if let (operation, refusal) = nextOfHosts() {
+                if let address = operation.slotAddress { addresses.begin(address) }
+                return (operation, refusal, queue.waitingCount(host: operation.host) > 0)
             }
             guard let host = addresses.takeHost(shares: shares, now: MonotonicClock.now) else { return nil }
             queue.unblock(host: host)

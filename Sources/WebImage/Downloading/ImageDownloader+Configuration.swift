@@ -273,21 +273,5 @@ extension ImageDownloader {
                 maxSlowTime ?? .infinity, connectTimeout)
             return max(0.002, min(0.25, shortest / 8))
         }
-
-        /// With fewer connections, idle ones would be closed while others are parked.
-        /// * `keepsIdle`: whether connections are kept that no transfer uses.
-        func connectionLimit(_ concurrent: Int, keepsIdle: Bool) -> ConnectionLimit {
-            keepsIdle
-                ? ConnectionLimit(kept: 2 * concurrent + maxParkedDownloads)
-                : ConnectionLimit(kept: concurrent, most: concurrent + maxParkedDownloads)
-        }
     }
-}
-
-/// How many connections there may be, including those in use.
-struct ConnectionLimit {
-    /// Those that remain when a transfer has ended.
-    var kept: Int
-    /// Nil: any number.
-    var most: Int?
 }

@@ -6,6 +6,12 @@ final class RunningTransfers {
     private(set) var operations: [DownloadOperation] = []
     /// Stalled transfers; they hold no slot of the downloader.
     private(set) var parkedCount = 0
+    /// Transfers that the connections are for, and whether some are kept beside.
+    private var expected = 1, keepsIdle = true
+    /// The most connections that are kept beside those of transfers, except to hosts that others wait for.
+    private static let mostIdle = 128
+    /// Seconds for which curl keeps a connection that no transfer uses: its default, and the shortest time.
+    private static let (idleTime, shortestIdleTime) = (118, 1)
     /// Next time to check them; infinity: none has started yet.
     private(set) var nextCheck = Double.infinity
     private var checkInterval = 0.25
@@ -20,7 +26,14 @@ final class RunningTransfers {
 
     var activeCount: Int { operations.count - parkedCount }
 
-    func start(_ operation: DownloadOperation, on handle: CurlHandle, now: Double) throws(WebImageError) {
+    /// * `isHostAwaited`: whether other operations wait for its host.
+    func start(
+        _ operation: DownloadOperation, on handle: CurlHandle, isHostAwaited: Bool, now: Double
+    ) throws(WebImageError) {
+        // curl would close the oldest one if there are too many. But then it looks at all of them, and at every host that there ever was (7.88).
+        handle.keepConnection(
+            keepsIdle && isHostAwaited || connectionCount < usualConnections,
+            for: keepsIdle ? Self.idleTime : Self.shortestIdleTime)
         operation.beginTransfer(on: handle)
         do throws(WebImageError) {
             try multi.add(handle)
@@ -126,7 +139,11 @@ final class RunningTransfers {
     /// Connections, those of no transfer and those that are being made included.
     var connectionCount: Int { multi.sockets.openCount }
 
-    func setConnectionLimit(_ limit: ConnectionLimit) { multi.setConnectionLimit(limit) }
+    /// Sets for how many transfers there are connections.
+    /// * `keepsIdle`: whether as many again, up to ``mostIdle``, are kept for later requests to their hosts.
+    func keepConnections(for count: Int, keepsIdle: Bool) { (expected, self.keepsIdle) = (count, keepsIdle) }
+
+    private var usualConnections: Int { expected + parkedCount + (keepsIdle ? min(expected, Self.mostIdle) : 0) }
 
     func closeConnections() {
         session.removeAll()

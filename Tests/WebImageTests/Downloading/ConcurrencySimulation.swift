@@ -210,7 +210,6 @@ struct ConcurrencySimulation {
             }
             return
         }
-        if !isKept, open + idle >= limit + 64, !keepsIdle { closeOldestIdle() }
         open += 1
         transfers[index].stage = .waiting
         if transfers[index].isParked {
@@ -251,7 +250,7 @@ struct ConcurrencySimulation {
         idle += 1
         idleOf[host, default: 0] += 1
         idleHosts.append(host)
-        if open + idle > (keepsIdle ? 2 * limit + 64 : limit) { closeOldestIdle() }
+        if open + idle > limit + (keepsIdle ? min(limit, 128) : 0) { closeOldestIdle() }
     }
 
     private var keepsIdle: Bool { controller?.keepsIdleConnections ?? false }
@@ -291,6 +290,8 @@ struct ConcurrencySimulation {
 
     private mutating func sample() {
         queue.push((.sample, 0), at: now + 0.25)
+        // curl closes those that have been idle for a second.
+        if !keepsIdle { for _ in 0..<idle / 4 { closeOldestIdle() } }
         var sample = tally.sample(running: running, runningBytes: Int(bytes), now: now)
         sample.connections = open + idle
         controller?.take(sample, ConcurrencyBounds())

@@ -269,6 +269,37 @@ struct NameResolverTests {
         #expect(names.queryCount("xn--bcher-kva.test") == 1)
     }
 
+    @Test("To hosts that nothing waits for, few connections are kept, and none if told so")
+    func connections() async throws {
+        let origin = try origin()
+        let names = try NameServer { .addresses(["127.0.0.1"], to: $0) }
+        let downloader = try downloader(names) { $0.maxConcurrentDownloads = 3 }
+        func fetch(_ hosts: Range<Int>) async {
+            for number in hosts {
+                #expect(await downloader.failure("http://host\(number).test:\(origin.port)/") == nil)
+            }
+        }
+        await fetch(0..<20)
+        // Three, and the three that would be transfers'.
+        try await until { origin.openConnectionCount <= 6 }
+        #expect(await downloader.sample().connections <= 6)
+        // All wait for one host: each but the last leaves its connection to the next.
+        await withTaskGroup(of: WebImageError?.self) { group in
+            for number in 0..<40 {
+                group.addTask { await downloader.failure("http://busy.test:\(origin.port)/\(number)") }
+            }
+            for await error in group { #expect(error == nil) }
+        }
+        let busy = origin.requests.filter { $0.header("Host")?.hasPrefix("busy") == true }
+        #expect(busy.count == 40 && Set(busy.map(\.connection)).count <= 8)
+        await downloader.setKeepsIdleConnections(false)
+        // curl closes the old ones once they are a second old.
+        try await until {
+            await fetch(20..<21)
+            return origin.openConnectionCount <= 3
+        }
+    }
+
     @Test("Of two resolvers the second answers when the first does not")
     func second() async throws {
         let origin = try origin()

@@ -225,7 +225,8 @@ struct BlacklistTests {
         #expect(lines[1].contains(":\(worker.pid)  left  finished 7 skipped 7  0 B  at 20"), "\(left.stdout)")
 
         let running = try await ChildProcess(
-            builtProduct("prefetch-worker"), at + net + ["--lease", "1s"], environment: clean)
+            builtProduct("prefetch-worker"), at + net + ["--lease", "1s", "--max-concurrent-downloads", "32"],
+            environment: clean)
         var json = ""
         while !json.contains(#":\#(running.pid)","state":"running""#) {
             json = try await ran(["workers", "--json"] + at).stdout

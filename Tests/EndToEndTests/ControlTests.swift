@@ -130,7 +130,7 @@ struct ControlTests {
         #expect(resumed.stderr.contains("the queue is paused; resume it: prefetch-coord resume --all"))
         #expect(try await done(remote, ["status", "--json"]).stdout.contains(#""paused":true,"max_conc"#))
         // A worker comes to the paused queue, is paused itself, and then everything is let go.
-        let worker = try #require(try await remote.workers(1).first)
+        let worker = try #require(try await remote.workers(1, ["--max-concurrent-downloads", "32"]).first)
         try await until { try await remote.queue.workers.names().count == 1 }
         let name = try #require(try await remote.queue.workers.names().first)
         let prefix = String(name.dropLast())

@@ -36,7 +36,7 @@ struct TransferOptions: ParsableArguments {
         name: .customLong("max-concurrent-downloads"),
         help: .value(
             "n|auto",
-            "Transfers a worker runs at once, 1 to 4096; auto: it finds the number, 4 to 1024, while it works. (default: 32)"
+            "Transfers a worker runs at once, 1 to 4096; auto: it finds the number, 4 to 1024, while it works. (default: auto)"
         ))
     var maxConcurrentDownloads: ConcurrentDownloads?
 

@@ -6,7 +6,7 @@ internal import WebImage
 /// How a worker fetches: what its command line says (``FetchOptions``), or the run that has started it (``RunWorker``).
 struct FetchSettings: Codable, Sendable, Equatable {
     /// Transfers in flight.
-    var maxConcurrentDownloads: ConcurrentDownloads = 32
+    var maxConcurrentDownloads = ConcurrentDownloads.auto
     /// Networks, hosts and ports, as the options have them.
     var allowNet: [String] = [], denyNet: [String] = [], resolve: [String] = [], connectTo: [String] = []
     /// Host names or `*.domain`, and regular expressions.

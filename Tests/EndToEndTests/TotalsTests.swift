@@ -87,7 +87,7 @@ struct TotalsTests {
         try await tmux.type("exec " + b.coordWords("dash storm --refresh 0.2"))
         try await tmux.wait(for: "RUNNING")
         var (frames, objects) = (0, 0)
-        while ContinuousClock.now - began < .seconds(Self.seconds) {
+        while ContinuousClock.now - began < .seconds(Self.seconds) || frames < 9 || objects < 9 {
             // As it stands on a terminal, held still so that it is one frame; then as text of its own, and for programs.
             try await tmux.press("1", "Space")
             try await tmux.wait(for: "FROZEN")

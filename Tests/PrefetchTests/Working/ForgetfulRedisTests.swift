@@ -27,6 +27,9 @@ struct ForgetfulRedisTests {
         let remembered = try #require(fixture.redis.directory.read(file)?.count)
         try #require(try await queue.batches.status(of: id)?.counts.finished == 0)
         try await until { try await queue.batches.status(of: id)?.state == .done }
+        // The worker knows it too; otherwise it would send the report again.
+        let name = worker.context.registration.name
+        try await until { worker.context.jobs.kept(by: name).isEmpty }
 
         await fixture.redis.kill9()
         #expect(truncate(fixture.redis.directory.path(file), off_t(remembered)) == 0)

@@ -81,7 +81,7 @@ package struct ConcurrencyController: Sendable {
     private static let backOffFactor = 0.7
     /// A failure is seen a second after its cause: by then a lost first packet is repeated (RFC 6298).
     private static let failureDelay = 1.25
-    /// After a back-off the connects that failed are repeated beside the others, two and four seconds later at first.
+    /// After a back-off the first packets that were lost are sent again beside the others, one and three seconds after the first time.
     private static let repetitionDelay = 3.25
     /// Change of throughput after which everything is measured anew.
     private static let change = 0.25

@@ -8,7 +8,7 @@ final class RunningTransfers {
     private(set) var parkedCount = 0
     /// Transfers that the connections are for, and whether some are kept beside.
     private var expected = 1, keepsIdle = true
-    /// The most connections that are kept beside those of transfers, except to hosts that others wait for.
+    /// The most connections that are kept beside those of transfers to hosts that nothing waits for.
     private static let mostIdle = 128
     /// Seconds for which curl keeps a connection that no transfer uses: its default, and the shortest time.
     private static let (idleTime, shortestIdleTime) = (118, 1)
@@ -32,7 +32,7 @@ final class RunningTransfers {
     ) throws(WebImageError) {
         // curl would close the oldest one if there are too many. But then it looks at all of them, and at every host that there ever was (7.88).
         handle.keepConnection(
-            keepsIdle && isHostAwaited || connectionCount < usualConnections,
+            keepsConnection(isHostAwaited: isHostAwaited),
             for: keepsIdle ? Self.idleTime : Self.shortestIdleTime)
         operation.beginTransfer(on: handle)
         do throws(WebImageError) {
@@ -140,10 +140,17 @@ final class RunningTransfers {
     var connectionCount: Int { multi.sockets.openCount }
 
     /// Sets for how many transfers there are connections.
-    /// * `keepsIdle`: whether as many again, up to ``mostIdle``, are kept for later requests to their hosts.
+    /// * `keepsIdle`: whether others are kept for later requests to their hosts.
     func keepConnections(for count: Int, keepsIdle: Bool) { (expected, self.keepsIdle) = (count, keepsIdle) }
 
-    private var usualConnections: Int { expected + parkedCount + (keepsIdle ? min(expected, Self.mostIdle) : 0) }
+    /// Whether the connection of a transfer that begins now is kept after it. Beside those of transfers there are descriptors for as many
+    /// again; half of them are for hosts that others wait for.
+    private func keepsConnection(isHostAwaited: Bool) -> Bool {
+        guard keepsIdle else { return connectionCount < expected + parkedCount }
+        // One of them may be the one that it takes.
+        let idle = connectionCount - operations.count
+        return idle <= (isHostAwaited ? expected : max(1, min(expected / 2, Self.mostIdle)))
+    }
 
     func closeConnections() {
         session.removeAll()

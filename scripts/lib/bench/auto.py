@@ -33,10 +33,7 @@ def arguments():
     add_options(parser)
     parser.add_argument("--cases", default=",".join(CASES), help=f"which of {', '.join(CASES)} (all)")
     options = parser.parse_args()
-    options.cases = options.cases.split(",")
-    unknown = [name for name in options.cases if name not in CASES]
-    if unknown:
-        rig.fail(f"there is no case '{unknown[0]}'", f"one of {', '.join(CASES)}", 64)
+    options.cases = rig.cases(options.cases, CASES)
     return options
 
 

@@ -50,10 +50,7 @@ def arguments():
     add_options(parser)
     parser.add_argument("--only", default=",".join(CASES), help="cases, with commas in between (all)")
     options = parser.parse_args()
-    options.only = options.only.split(",")
-    unknown = [name for name in options.only if name not in CASES]
-    if unknown:
-        rig.fail(f"there is no case '{unknown[0]}'", f"one of {', '.join(CASES)}", 64)
+    options.only = rig.cases(options.only, CASES)
     return options
 
 

@@ -45,6 +45,15 @@ def positive(text):
     return number
 
 
+def cases(text, known):
+    """The names in a text with commas in between, each of which has to be known."""
+    names = text.split(",")
+    for name in names:
+        if name not in known:
+            fail(f"there is no case '{name}'", f"one of {', '.join(known)}", 64)
+    return names
+
+
 class Rig:
     """Used with `with`: its folder and its programs are gone afterwards."""
 

@@ -162,7 +162,7 @@ final class DownloadLoop {
 
     private func admit() -> Int {
         var started = 0
-        while transfers.activeCount < limit, let (operation, refusal, isHostAwaited) = admission.hosts.next() {
+        while transfers.activeCount < limit, let (operation, refusal, isAwaited) = admission.hosts.next() {
             if operation.isRevoked {
                 // It has no callers left, or only callers with revoked permits.
                 admission.hosts.release(operation)
@@ -171,7 +171,7 @@ final class DownloadLoop {
                 error.attempts = operation.attempts - 1
                 admission.hosts.release(operation)
                 complete(operation, .failure(error))
-            } else if start(operation, isHostAwaited: isHostAwaited) {
+            } else if start(operation, isAwaited: isAwaited) {
                 started += 1
             }
         }
@@ -188,7 +188,7 @@ final class DownloadLoop {
             && !operation.key.options.contains(.allowInvalidSSLCertificates)
     }
 
-    private func start(_ operation: DownloadOperation, isHostAwaited: Bool) -> Bool {
+    private func start(_ operation: DownloadOperation, isAwaited: Bool) -> Bool {
         do throws(WebImageError) {
             guard let route = try admission.names.route(to: operation, now: now) else {
                 askNameAgain(of: operation)
@@ -197,7 +197,7 @@ final class DownloadLoop {
             let handle = try session.takeHandle(for: operation, bandwidth: admission.bandwidth)
             if !operation.hasBegun { listeners.tell(.start, of: operation, received: 0, expected: nil) }
             session.begin(operation, on: handle, route: route, now: now)
-            try transfers.start(operation, on: handle, isHostAwaited: isHostAwaited, now: now)
+            try transfers.start(operation, on: handle, isAwaited: isAwaited, now: now)
             return true
         } catch {
             admission.hosts.release(operation)

@@ -8,6 +8,8 @@ final class RunningTransfers {
     private(set) var parkedCount = 0
     /// Transfers that the connections are for, and whether some are kept beside.
     private var expected = 1, keepsIdle = true
+    /// Transfers that curl had when it last worked: each has a connection.
+    private var connected = 0
     /// The most connections that are kept beside those of transfers to hosts that nothing waits for.
     private static let mostIdle = 128
     /// Seconds for which curl keeps a connection that no transfer uses: its default, and the shortest time.
@@ -26,13 +28,13 @@ final class RunningTransfers {
 
     var activeCount: Int { operations.count - parkedCount }
 
-    /// * `isHostAwaited`: whether other operations wait for its host.
+    /// * `isAwaited`: whether as many operations wait for its host as have a transfer to it.
     func start(
-        _ operation: DownloadOperation, on handle: CurlHandle, isHostAwaited: Bool, now: Double
+        _ operation: DownloadOperation, on handle: CurlHandle, isAwaited: Bool, now: Double
     ) throws(WebImageError) {
         // curl would close the oldest one if there are too many. But then it looks at all of them, and at every host that there ever was (7.88).
         handle.keepConnection(
-            keepsConnection(isHostAwaited: isHostAwaited),
+            keepsConnection(isAwaited: isAwaited),
             for: keepsIdle ? Self.idleTime : Self.shortestIdleTime)
         operation.beginTransfer(on: handle)
         do throws(WebImageError) {
@@ -83,7 +85,10 @@ final class RunningTransfers {
         return stages
     }
 
-    func perform() { multi.perform() }
+    func perform() {
+        multi.perform()
+        connected = operations.count
+    }
 
     func nextFinished() -> (operation: DownloadOperation, handle: CurlHandle, code: Int32)? {
         while let (handle, code) = multi.nextFinished() {
@@ -145,11 +150,11 @@ final class RunningTransfers {
 
     /// Whether the connection of a transfer that begins now is kept after it. Beside those of transfers there are descriptors for as many
     /// again; half of them are for hosts that others wait for.
-    private func keepsConnection(isHostAwaited: Bool) -> Bool {
+    private func keepsConnection(isAwaited: Bool) -> Bool {
         guard keepsIdle else { return connectionCount < expected + parkedCount }
-        // One of them may be the one that it takes.
-        let idle = connectionCount - operations.count
-        return idle <= (isHostAwaited ? expected : max(1, min(expected / 2, Self.mostIdle)))
+        // Those of transfers that ended since are not idle: the next ones take them.
+        let idle = connectionCount - connected
+        return idle <= (isAwaited ? expected : max(1, min(expected / 2, Self.mostIdle)))
     }
 
     func closeConnections() {

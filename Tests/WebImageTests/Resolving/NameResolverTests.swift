@@ -284,11 +284,14 @@ struct NameResolverTests {
         try await until { origin.openConnectionCount <= 6 }
         #expect(await downloader.sample().connections <= 6)
         // All wait for one host: each but the last leaves its connection to the next.
-        await withTaskGroup(of: WebImageError?.self) { group in
+        await downloader.setSuspended(true)
+        try await withThrowingTaskGroup(of: WebImageError?.self) { group in
             for number in 0..<40 {
                 group.addTask { await downloader.failure("http://busy.test:\(origin.port)/\(number)") }
             }
-            for await error in group { #expect(error == nil) }
+            try await until { await downloader.currentDownloadCount == 40 }
+            await downloader.setSuspended(false)
+            for try await error in group { #expect(error == nil) }
         }
         let busy = origin.requests.filter { $0.header("Host")?.hasPrefix("busy") == true }
         #expect(busy.count == 40 && Set(busy.map(\.connection)).count <= 8)

@@ -398,11 +398,12 @@ final class DownloadLoop {
 
     var activity: ImageDownloader.Activity {
         let (active, names) = (transfers.activeCount, admission.names.waitingCount)
+        let figures = admission.names.figures(now: MonotonicClock.now)
         return ImageDownloader.Activity(
             running: active, parked: transfers.parkedCount, retrying: retries.count,
             waitingForHost: active < limit ? max(0, waiting - names) : 0,
-            waitingForName: active < limit ? names : 0, operations: operations.count,
-            names: admission.names.figures(now: MonotonicClock.now), work: work)
+            waitingForName: active < limit ? min(names, figures.window) : 0, operations: operations.count,
+            names: figures, work: work)
     }
 
     private var stages: TransferStages {

@@ -179,7 +179,7 @@ public actor ImageDownloader {
         /// Transfers that hold a slot, and stalled ones without.
         package var running = 0, parked = 0
         package var retrying = 0
-        /// Downloads that wait for their host, and for its name, while there are free slots.
+        /// Downloads that wait for their host while there are free slots, and for a name that the resolver may be asked for at present.
         package var waitingForHost = 0, waitingForName = 0
         package var operations = 0
         package var names = NameFigures()

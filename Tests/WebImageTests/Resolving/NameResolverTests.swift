@@ -303,6 +303,20 @@ struct NameResolverTests {
         }
     }
 
+    @Test("However many names wait, only those that the resolver may be asked for at present ask for more downloads")
+    func waiting() async throws {
+        let names = try NameServer { _ in .silence }
+        let downloader = try downloader(names)
+        let downloads = (0..<100).map { number in Task { await downloader.failure("http://host\(number).test/") } }
+        try await until { await downloader.activity.names.waiting == 100 }
+        let activity = await downloader.activity
+        #expect(activity.running == 0 && activity.operations == 100)
+        #expect(activity.waitingForName == activity.names.window && activity.names.window < 50)
+        for download in downloads { download.cancel() }
+        for download in downloads { #expect(await download.value?.code == .cancelled) }
+        #expect(await downloader.activity.waitingForName == 0)
+    }
+
     @Test("Of two resolvers the second answers when the first does not")
     func second() async throws {
         let origin = try origin()

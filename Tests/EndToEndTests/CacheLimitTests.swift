@@ -101,6 +101,8 @@ struct CacheLimitTests {
         let words = ["cache", "gc", "--max-age", "1h", "--yes", "--cache", folder.path("cache")]
         let first = try await coord(words + ["-v"])
         try await until { first.stdout.utf8.count > 20_000 }
+        // However long the second one takes to start.
+        first.signal(SIGSTOP)
         let second = try await coord(words)
         #expect(await second.wait() == .exited(75))
         #expect(second.stderr.contains("another process is sweeping"))

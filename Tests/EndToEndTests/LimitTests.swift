@@ -115,4 +115,77 @@ struct LimitTests {
         #expect(found.figures.redisLongest >= 250)
         await end(workers)
     }
+
+    @Test("The resolver: it answers nothing, and all that could be fetched waits for its names")
+    func resolver() async throws {
+        let bench = try await FaultBench(appendOnly: false, delay: 0)
+        let names = try NameServer { _ in .silence }
+        let urls = (0..<300).map { "http://host\($0).test:\(bench.origin.port)/\($0).png\n" }
+        bench.folder.write(Array(urls.joined().utf8), to: "names.txt")
+        try await bench.ran(["submit", bench.folder.path("names.txt"), "--name", "urls"])
+        let workers = try await bench.workers(1, ["--dns-servers", names.place, "--ipv4"])
+        let found = try await expect(.resolver, bench)
+        #expect(found.names.waiting > 0 && found.transferring == 0)
+        try await until {
+            try await bench.ran(["status"]).stdout.contains("limited by the resolver (--dns-servers)")
+        }
+        await end(workers)
+    }
+
+    @Test("The link: all transfers receive, a few bytes at a time")
+    func link() async throws {
+        let bench = try await FaultBench(appendOnly: false, delay: 0)
+        let large = GeneratedImage.jpeg(seed: 9, width: 900, height: 600)
+        bench.origin.setFallback { _ in OriginResponse(body: large, fault: .drip(bytes: 1024, seconds: 0.05)) }
+        try await bench.submit(400)
+        let workers = try await bench.workers(1)
+        let found = try await expect(.link, bench)
+        #expect(found.figures.slotsFull > 50 && found.figures.answering <= 50)
+        await end(workers)
+    }
+
+    @Test("A local fault: too little room for the cache")
+    func fault() async throws {
+        let bench = try await FaultBench(appendOnly: false, delay: 0)
+        try await bench.submit(400)
+        let workers = try await bench.workers(1, ["--min-free", "9000000GB"])
+        _ = try await expect(.fault, bench)
+        try await until { try await bench.ran(["status"]).stdout.contains("limited by a local fault") }
+        await end(workers)
+    }
+
+    /// What the only worker would be told to be limited by if it had the whole machine to itself and used it up. Other tests use it too.
+    private func limitOfFullMachine(_ bench: FaultBench) async throws -> LimitCause? {
+        guard var report = try await bench.queue.views.snapshot(newest: 5).workers.first?.value.report,
+            report.figures.checkCPU + report.figures.transferCPU > 5
+        else { return nil }
+        (report.figures.machineBusy, report.figures.cpu) = (100, 100 * report.figures.processors)
+        return LimitCause.of(report, peers: 1, age: 60_000)
+    }
+
+    @Test("The processors, by checks: large images in small files, which are decoded")
+    func checking() async throws {
+        let bench = try await FaultBench(appendOnly: false, delay: 0)
+        let large = GeneratedImage.jpeg(seed: 9, width: 1200, height: 900, quality: 20, progressive: true)
+        bench.origin.setFallback { _ in OriginResponse(body: large) }
+        try await bench.submit(4_000, "urls", ["--validate", "decode", "--digest", "none", "--max-per-host", "0"])
+        let workers = try await bench.workers(1)
+        try await until { try await limitOfFullMachine(bench) == .checking }
+        await end(workers)
+    }
+
+    @Test("The processors, by transfers: bodies in chunks of a byte, which are not looked at")
+    func network() async throws {
+        let bench = try await FaultBench(appendOnly: false, delay: 0)
+        let picture = GeneratedImage.jpeg(seed: 9, width: 600, height: 400)
+        var response = Array(
+            "HTTP/1.1 200 OK\r\nContent-Type: image/jpeg\r\nTransfer-Encoding: chunked\r\n\r\n".utf8)
+        for byte in picture { response += Array("1\r\n".utf8) + [byte] + Array("\r\n".utf8) }
+        response += Array("0\r\n\r\n".utf8)
+        bench.origin.setFallback { [response] _ in OriginResponse(fault: .raw(response)) }
+        try await bench.submit(4_000, "urls", ["--validate", "none", "--digest", "none", "--max-per-host", "0"])
+        let workers = try await bench.workers(1)
+        try await until { try await limitOfFullMachine(bench) == .network }
+        await end(workers)
+    }
 }

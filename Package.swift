@@ -136,7 +136,7 @@ let package = Package(
         .testTarget(
             name: "PrefetchCommandsTests",
             dependencies: [
-                "PrefetchCommands", "Demonstration", "prefetch-coord", "Prefetch", "Queue", "PrefetchModel", "WebImage",
+                "PrefetchCommands", "Demonstration", "Origin", "prefetch-coord", "Prefetch", "Queue", "PrefetchModel", "WebImage",
                 "TestSupport", "Threading",
             ],
             swiftSettings: settings),

@@ -1,3 +1,4 @@
+import Origin
 import Testing
 import WebImage
 
@@ -20,6 +21,13 @@ struct DemoPlanTests {
         #expect(Set(plan.entries.map(\.url)).count == 2000)
         #expect(plan.entries.contains { $0.url == plan.exampleURL })
         #expect(plan.entries == DemoPlan(count: 2000).entries)
+    }
+
+    @Test
+    func `without libwebp there is no WebP, and every other kind`() {
+        #expect(DemoPlan.kinds(hasWebP: false) == [.jpeg, .progressiveJPEG, .png, .gif, .animatedGIF])
+        #expect(DemoPlan.kinds(hasWebP: true).contains(.webp))
+        #expect(Set(plan.entries.map(\.kind)) == Set(DemoPlan.kinds))
     }
 
     @Test(arguments: [100, 101, 199, 200, 1234])

@@ -21,7 +21,8 @@ CASES = {
 
 
 def add_options(parser):
-    parser.add_argument("--fixed", default="8,32,128,256,512,1024", help="fixed numbers (8,32,128,256,512,1024)")
+    parser.add_argument("--fixed", default="8,32,128,256,512,1024", help="fixed numbers of each worker (8,32,128,256,512,1024)")
+    parser.add_argument("--workers", type=rig.positive, default=1, help="worker processes; auto knows nothing of the other ones (1)")
     parser.add_argument("--settle", type=rig.positive, default=30, help="seconds of a run before it is measured (30)")
     parser.add_argument("--seconds", type=rig.positive, default=10, help="seconds that are measured (10)")
     parser.add_argument("--origins", type=rig.positive, default=200, help="loopback addresses of the origin (200)")
@@ -29,7 +30,7 @@ def add_options(parser):
 
 
 def arguments():
-    parser = rig.parser("auto", "Fetches endless lists with fixed numbers of transfers and with auto, one worker, and compares their rates.")
+    parser = rig.parser("auto", "Fetches endless lists with fixed numbers of transfers and with auto, and compares their rates.")
     add_options(parser)
     parser.add_argument("--cases", default=",".join(CASES), help=f"which of {', '.join(CASES)} (all)")
     options = parser.parse_args()
@@ -38,7 +39,7 @@ def arguments():
 
 
 class Watcher:
-    """Reads the queue of a running run every half second: seconds, images, failures, limit and reason of its worker."""
+    """Reads the queue of a running run every half second: seconds, images, failures, limit of all workers, reasons."""
 
     def __init__(self, bench, cache):
         self.words = [bench.program("prefetch-coord"), "status", "--json", "--cache", cache]
@@ -55,14 +56,14 @@ class Watcher:
         workers = found.get("workers", [])
         if not batches or not workers:
             return
-        batch, worker = batches[0], workers[0]
+        batch = batches[0]
         self.readings.append(
             (
                 time.monotonic() - began,
                 batch["finished"] - batch["skipped"],
                 batch["skipped"],
-                worker["max_concurrent_downloads"],
-                worker.get("concurrency_reason"),
+                sum(worker["max_concurrent_downloads"] for worker in workers),
+                ", ".join(sorted({worker.get("concurrency_reason") or "starts" for worker in workers})),
             )
         )
 
@@ -78,7 +79,7 @@ def run_once(bench, options, name, setting, urls):
     """One run; its watcher, its rate after `--settle`, and the share of its URLs that came. Every run is measured in the same of its seconds,
     because the kernel begins to write the files of a run to disk some half a minute after its start."""
     cache = bench.path(f"cache-{name}-{setting}")
-    words = [bench.program("prefetch-coord"), "run", urls, "--cache", cache, "-n", "1", "--quiet", "--max-per-host", "0"]
+    words = [bench.program("prefetch-coord"), "run", urls, "--cache", cache, "-n", str(options.workers), "--quiet", "--max-per-host", "0"]
     words += ["--allow-net", "127.0.0.0/8", "--max-concurrent-downloads", str(setting), "--validate", "header"]
     words += ["--digest", "none", "--durability", "none"]
     began = time.monotonic()
@@ -157,7 +158,8 @@ def measure(bench, options, cases):
 
 
 def title(options):
-    return f"fixed numbers of transfers and auto, one worker, in the {options.seconds} s after {options.settle} s"
+    workers = "one worker" if options.workers == 1 else f"{options.workers} workers"
+    return f"fixed numbers of transfers and auto, {workers}, in the {options.seconds} s after {options.settle} s"
 
 
 def tabulate(table):

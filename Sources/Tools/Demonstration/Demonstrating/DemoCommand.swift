@@ -91,12 +91,13 @@ package struct DemoCommand: AsyncParsableCommand {
         func counts(_ parts: [(DemoPlan.Behaviour, String)]) -> String {
             parts.map { "\(Wording.count(plan.count(of: $0))) \($1)" }.joined(separator: ", ")
         }
+        let missing = CodecLibraries.optional.filter { $0.format == .webp && !$0.isAvailable }
         return [
             "demo: \(Wording.count(plan.entries.count)) URLs of a built-in server, \(origin.address)",
             "  good: " + counts([(.image, "images"), (.slow, "slow images"), (.heals, "images after a 503")]),
             "  bad:  " + counts([(.missing, "missing (404)"), (.cut, "truncated"), (.stalls, "stalled")]) + ",",
             "        " + counts([(.loop, "redirect loops"), (.page, "HTML pages"), (.closed, "closed ports")]),
-        ]
+        ] + missing.map { "  no WebP: \($0.description)" }
     }
 
     private func report(_ status: BatchStatus, _ verdict: DemoResult, _ plan: DemoPlan, _ sent: DemoOrigin.Sent) {

@@ -87,7 +87,7 @@ struct DemoOrigin: Sendable {
     }
 
     private static func image(of entry: DemoPlan.Entry, in images: [GeneratedImage.Kind: [[UInt8]]]) -> [UInt8] {
-        images[entry.kind]?[entry.number / GeneratedImage.Kind.allCases.count % sizes.count] ?? []
+        images[entry.kind]?[entry.number / DemoPlan.kinds.count % sizes.count] ?? []
     }
 
     private static let sizes = [4_000, 10_000, 20_000, 40_000]

@@ -52,7 +52,7 @@ struct DemoPlan: Sendable {
         var number: Int
 
         /// Which of the distinct images it is, where it is one.
-        var kind: GeneratedImage.Kind { GeneratedImage.Kind.allCases[number % GeneratedImage.Kind.allCases.count] }
+        var kind: GeneratedImage.Kind { DemoPlan.kinds[number % DemoPlan.kinds.count] }
 
         var path: String {
             let digits = String(number)
@@ -70,6 +70,13 @@ struct DemoPlan: Sendable {
             default: DemoPlan.host
             }
         }
+    }
+
+    /// The images of a demo, of formats that can be verified here: libwebp is loaded if it is installed.
+    static let kinds = kinds(hasWebP: ImageCoder.canDecode(.webp))
+
+    static func kinds(hasWebP: Bool) -> [GeneratedImage.Kind] {
+        GeneratedImage.Kind.allCases.filter { hasWebP || $0 != .webp }
     }
 
     /// Names that no resolver knows (RFC 6761 section 6.5); the workers are told where they are.

@@ -136,8 +136,8 @@ let package = Package(
         .testTarget(
             name: "PrefetchCommandsTests",
             dependencies: [
-                "PrefetchCommands", "Demonstration", "Origin", "prefetch-coord", "Prefetch", "Queue", "PrefetchModel", "WebImage",
-                "TestSupport", "Threading",
+                "PrefetchCommands", "Demonstration", "Origin", "prefetch-coord", "Prefetch", "Queue", "PrefetchModel",
+                "WebImage", "TestSupport", "Threading",
             ],
             swiftSettings: settings),
         .testTarget(

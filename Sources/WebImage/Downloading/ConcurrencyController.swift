@@ -19,7 +19,8 @@ package struct ConcurrencyController: Sendable {
 
     private enum Direction { case up, down }
 
-    /// Connections that no transfer uses: at first they are kept. They are closed when connects fail, and kept again if that did not help.
+    /// Connections that no transfer uses: at first they are kept. They are closed when connects fail, and kept again if it is the list's
+    /// hosts that fail. That connects fail with far fewer says nothing: other workers may share the router.
     private enum IdleConnections { case kept, closed, cleared }
 
     private enum Phase {
@@ -113,6 +114,7 @@ package struct ConcurrencyController: Sendable {
             switch failures.add(sample, at: now) {
             case .trouble(let trouble): return backOff(trouble, connections: sample.connections)
             case .unrelated: return restore()
+            case .shared: limitBefore = nil
             case nil: break
             }
         }
@@ -313,7 +315,6 @@ package struct ConcurrencyController: Sendable {
     private mutating func decideOnIdle(_ connections: Int) {
         switch idle {
         case .kept where connections > limit + limit / 8: idle = .closed
-        case .closed where connections < (ceiling?.limit ?? 0) * 3 / 4: idle = .cleared
         default: break
         }
     }

@@ -12,12 +12,19 @@ struct FailureWatch {
     }
 
     private struct Counts {
-        var answers = 0, failed = 0, failedNew = 0
+        /// * `failedBetween`: those among `failed` of hosts that answered other transfers in the same interval.
+        var answers = 0, failed = 0, failedBetween = 0, failedNew = 0
 
         mutating func add(_ sample: TransferSample) {
             answers += sample.answered
             for failure in sample.failures {
-                if failure.isKnown { failed += min(mostOfHost, failure.count) } else { failedNew += 1 }
+                guard failure.isKnown else {
+                    failedNew += 1
+                    continue
+                }
+                let count = min(mostOfHost, failure.count)
+                failed += count
+                if failure.answers > 0 { failedBetween += count }
             }
         }
 
@@ -36,8 +43,10 @@ struct FailureWatch {
 
     enum Finding: Equatable {
         case trouble(Trouble)
-        /// What was blamed on the number of transfers goes on with fewer of them.
+        /// What was blamed on the number of transfers goes on with fewer of them, on hosts that answer nothing.
         case unrelated
+        /// It goes on with fewer of them, on hosts that answer in between: others may share the network.
+        case shared
     }
 
     private var entries: [Entry] = []
@@ -59,6 +68,8 @@ struct FailureWatch {
     /// Transfers that tell whether a back-off has helped, and the share of the failures before it that says it has not.
     private static let enough = 100
     private static let same = 0.75
+    /// The share of failures of hosts that answer in between which says that the hosts are not dead.
+    private static let between = 0.1
     /// Failures of one host that count within a sample: it is no more than one host.
     private static let mostOfHost = 3
 
@@ -69,10 +80,11 @@ struct FailureWatch {
         entries.append(Entry(at: time, sample: sample))
         entries.removeAll { $0.at <= time - Self.window }
         let counts = entries.reduce(into: Counts()) { $0.add($1.sample) }
-        if isUnrelated(sample) {
+        if goesOn(sample) {
             usual = Shares(known: max(usual.known, blamed.known), new: max(usual.new, blamed.new))
+            let isBetween = Double(since.failedBetween) > Self.between * Double(since.failed)
             endBlame()
-            return .unrelated
+            return isBetween ? .shared : .unrelated
         }
         if let trouble = trouble(counts.shares) { return .trouble(trouble) }
         watched += sample.seconds
@@ -101,8 +113,8 @@ struct FailureWatch {
         usual = Shares(known: max(usual.known, now.known), new: max(usual.new, now.new))
     }
 
-    /// Whether fewer transfers did not reduce the failures, which are then not due to their number: it is the list that has dead hosts.
-    private mutating func isUnrelated(_ sample: TransferSample) -> Bool {
+    /// Whether fewer transfers did not reduce the failures, which are then not due to their number alone.
+    private mutating func goesOn(_ sample: TransferSample) -> Bool {
         guard blames > 0 else { return false }
         since.add(sample)
         if blamesNew {

@@ -155,6 +155,34 @@ struct ConcurrencyControllerTests {
         #expect(result.limits.max()! <= 64 && result.reasons.last == .unused)
     }
 
+    /// Workers that share a router and know nothing of each other: URLs a second of all after 20 s, and their present numbers.
+    private func share(_ world: World, workers: Int, limit: Int?, seed: UInt64) -> (rate: Double, failed: Int) {
+        var all = (0..<workers).map { ConcurrencySimulation(world, limit: limit, seed: seed + UInt64($0)) }
+        var (ended, failed) = (0, 0)
+        for step in 0..<2000 {
+            for index in all.indices {
+                let others = all.indices.reduce(0) { $0 + ($1 == index ? 0 : all[$1].connections) }
+                all[index].world.mostConnections = max(0, world.mostConnections - others)
+                let result = all[index].run(0.02)
+                if step >= 1000 { ended += result.ended }
+                failed += result.failed
+            }
+        }
+        return (Double(ended) / 20, failed)
+    }
+
+    @Test(
+        "Several workers share a router as well as the same number of transfers for each would",
+        arguments: zip([2, 4], [40, 40] as [UInt64]))
+    func router(workers: Int, seed: UInt64) {
+        var world = World()
+        (world.mostConnections, world.latency) = (300, 0.3)
+        let auto = share(world, workers: workers, limit: nil, seed: seed)
+        // Each has its part of the router.
+        let fixed = share(world, workers: workers, limit: 300 / workers, seed: seed)
+        #expect(auto.rate >= 0.8 * fixed.rate && auto.failed == 0, "\(auto), \(fixed)")
+    }
+
     @Test("A short list is no slower than with 32")
     func shortList() {
         var world = World()
@@ -229,6 +257,28 @@ struct ConcurrencyControllerTests {
             #expect((4...1024).contains(controller.limit), "seed \(seed)")
             #expect(controller.limit <= max(4, most) || any.seconds == 0, "seed \(seed)")
         }
+    }
+
+    @Test("Failures that go on with fewer transfers are the list's if hosts are dead, not if they answer in between")
+    func goingOn() {
+        func findings(answers: Int) -> [FailureWatch.Finding] {
+            var watch = FailureWatch()
+            var found: [FailureWatch.Finding] = []
+            for number in 0..<40 {
+                var sample = TransferSample(seconds: 0.25)
+                (sample.answered, sample.hosts) = (200, 20)
+                sample.failures = (0..<5).map { host in
+                    TransferSample.HostFailure(.connect, of: "h\(host)", count: 3, isKnown: true, answers: answers)
+                }
+                guard let finding = watch.add(sample, at: 0.25 * Double(number)) else { continue }
+                found.append(finding)
+                if case .trouble(let trouble) = finding { watch.blame(trouble) }
+            }
+            return found
+        }
+        let trouble = FailureWatch.Finding.trouble(FailureWatch.Trouble(kind: .connect, isNew: false))
+        #expect(findings(answers: 0) == [trouble, trouble, .unrelated])
+        #expect(findings(answers: 1) == [trouble, trouble, .shared])
     }
 
     // MARK: What is counted

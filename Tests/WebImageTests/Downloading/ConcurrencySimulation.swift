@@ -112,6 +112,9 @@ struct ConcurrencySimulation {
         return result
     }
 
+    /// Connections, with or without a transfer.
+    var connections: Int { open + idle }
+
     private var isOver: Bool {
         guard let urls = world.urls else { return false }
         return begun >= urls && running + parked + waitingRetries == 0

@@ -314,6 +314,7 @@ final class DownloadLoop {
         admission.hosts.didFail(operation, error)
         let pause = operation.profile.retryPolicy.delay(
             afterAttempts: operation.countedAttempts, error: error, random: Double.random(in: 0...1))
+        guard !operation.isRevoked else { return complete(operation, .failure(.downloadCancelled)) }
         guard let pause, mayTryAgain(operation, error) else {
             var error = error
             error.attempts = operation.attempts
@@ -399,10 +400,13 @@ final class DownloadLoop {
     var activity: ImageDownloader.Activity {
         let (active, names) = (transfers.activeCount, admission.names.waitingCount)
         let figures = admission.names.figures(now: MonotonicClock.now)
+        // With slots in use most of the time, more names than the resolver is asked for at once bring nothing.
+        let isShort = transfers.operations.isEmpty || work.recentlyFull < 0.5
         return ImageDownloader.Activity(
             running: active, parked: transfers.parkedCount, retrying: retries.count,
             waitingForHost: active < limit ? max(0, waiting - names) : 0,
-            waitingForName: active < limit ? min(names, figures.window) : 0, operations: operations.count,
+            waitingForName: active < limit ? isShort ? names : min(names, figures.window) : 0,
+            operations: operations.count,
             names: figures, work: work)
     }
 

@@ -152,12 +152,14 @@ struct WorkerControlTests {
     }
 
     @Test(
-        "A worker that leaves gives back at once what waits for its name or its next try, and finishes what is being transferred"
-    )
-    func leave() async throws {
+        "A worker that leaves gives back at once what waits for its name or its next try, and finishes what is being transferred",
+        arguments: [false, true])
+    func leave(isRefusedLater: Bool) async throws {
         let fixture = try await WorkerFixture()
         let isOpen = hangingOrigin(fixture)
-        fixture.origin.route("/busy.png", OriginResponse(status: 503, headers: [("Retry-After", "600")]))
+        var busy = OriginResponse(status: 503, headers: [("Retry-After", "600")])
+        if isRefusedLater { busy.fault = .stallBeforeHeader }
+        fixture.origin.route("/busy.png", busy)
         let names = try NameServer { _ in .silence }
         let queue = try fixture.queue()
         let urls =

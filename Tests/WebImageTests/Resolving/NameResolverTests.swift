@@ -303,15 +303,23 @@ struct NameResolverTests {
         }
     }
 
-    @Test("However many names wait, only those that the resolver may be asked for at present ask for more downloads")
+    @Test("Names that wait ask for more downloads: all while slots are free, else as many as are queried")
     func waiting() async throws {
+        var work = TransferWork()
+        var stages = TransferStages()
+        for (isFull, isShort) in [(true, false), (false, false), (false, false), (false, true), (true, false)] {
+            stages.isFull = isFull
+            work.add(stages, now: 0)
+            #expect((work.recentlyFull < 0.5) == isShort, "\(work.recentlyFull)")
+        }
         let names = try NameServer { _ in .silence }
         let downloader = try downloader(names)
         let downloads = (0..<100).map { number in Task { await downloader.failure("http://host\(number).test/") } }
         try await until { await downloader.activity.names.waiting == 100 }
         let activity = await downloader.activity
         #expect(activity.running == 0 && activity.operations == 100)
-        #expect(activity.waitingForName == activity.names.window && activity.names.window < 50)
+        // Nothing is in transfer.
+        #expect(activity.waitingForName == 100 && activity.names.window < 50)
         for download in downloads { download.cancel() }
         for download in downloads { #expect(await download.value?.code == .cancelled) }
         #expect(await downloader.activity.waitingForName == 0)

@@ -4,7 +4,7 @@ internal import WebImage
 /// Determines how many concurrent transfers, and how many started URLs, a worker may have.
 ///
 /// URLs that wait for a host, a response or another process do not count as load: as many more are claimed, so slow hosts delay no others.
-/// While transfers use their slots, of those that wait for a name no more count than the resolver is asked for at once.
+/// Of those that wait for a name no more count than the resolver is asked for at once, unless it is slow.
 ///
 /// Confined to the worker's executor.
 final class CapacityLoop {

@@ -399,15 +399,12 @@ final class DownloadLoop {
 
     var activity: ImageDownloader.Activity {
         let (active, names) = (transfers.activeCount, admission.names.waitingCount)
-        let figures = admission.names.figures(now: MonotonicClock.now)
-        // With slots in use most of the time, more names than the resolver is asked for at once bring nothing.
-        let isShort = transfers.operations.isEmpty || work.recentlyFull < 0.5
+        let time = MonotonicClock.now
         return ImageDownloader.Activity(
             running: active, parked: transfers.parkedCount, retrying: retries.count,
             waitingForHost: active < limit ? max(0, waiting - names) : 0,
-            waitingForName: active < limit ? isShort ? names : min(names, figures.window) : 0,
-            operations: operations.count,
-            names: figures, work: work)
+            waitingForName: active < limit ? admission.names.shortage(now: time) : 0, operations: operations.count,
+            names: admission.names.figures(now: time), work: work)
     }
 
     private var stages: TransferStages {

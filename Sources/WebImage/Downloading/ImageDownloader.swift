@@ -179,8 +179,8 @@ public actor ImageDownloader {
         /// Transfers that hold a slot, and stalled ones without.
         package var running = 0, parked = 0
         package var retrying = 0
-        /// Downloads that wait for their host, and for its name, while there are free slots. If those are rarely free, of the names only as
-        /// many count as the resolver is asked for at once.
+        /// Downloads that wait for their host, and for its name, while there are free slots. Of the names only as many count as the resolver
+        /// is asked for at once, unless it is slow.
         package var waitingForHost = 0, waitingForName = 0
         package var operations = 0
         package var names = NameFigures()

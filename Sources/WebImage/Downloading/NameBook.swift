@@ -112,4 +112,10 @@ final class NameBook {
     func nextWake(now: Double) -> Double { resolver.nextWake(now: now) }
 
     func figures(now: Double) -> NameFigures { resolver.figures(now: now) }
+
+    /// How many more downloads are worth having while operations wait here. A slow resolver must not hold back those of other names; of a
+    /// fast one it is enough to have as many as it is asked for at once.
+    func shortage(now: Double) -> Int {
+        resolver.isSlow(now: now) ? waitingCount : min(waitingCount, resolver.figures(now: now).window)
+    }
 }

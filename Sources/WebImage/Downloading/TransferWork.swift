@@ -21,8 +21,6 @@ package struct TransferWork: Sendable, Equatable {
     /// Transfers seen in all samples, by what they did.
     package private(set) var answering = 0, receiving = 0
     package private(set) var bytes = 0
-    /// Share of the last second or so in which all slots were in use.
-    private(set) var recentlyFull = 1.0
     private var due = 0.0
 
     package init() {}
@@ -33,7 +31,6 @@ package struct TransferWork: Sendable, Equatable {
         due = now + Self.interval
         samples += 1
         full += sample.isFull ? 1 : 0
-        recentlyFull += 0.25 * ((sample.isFull ? 1 : 0) - recentlyFull)
         limited += sample.isLimited ? 1 : 0
         spooling += sample.isSpooling ? 1 : 0
         answering += sample.answering

@@ -77,6 +77,8 @@ final class NameResolver {
     static let timeout = 2.0
     /// Seconds between two queries for a name that failed, doubled up to the second.
     private static let firstPause = 1.0, longestPause = 8.0
+    /// Seconds for which names wait for their query at most, with a resolver that is not slow.
+    private static let longWait = 1.0
     /// Queries without an answer after which a name may end, if others are answered.
     private static let fewestUnanswered = 4
     /// Seconds that a query counts as in flight at least, if it could not be sent: otherwise all names would be tried in one turn.
@@ -90,7 +92,8 @@ final class NameResolver {
     private var cache = NameCache()
     private var hosts: HostsFile
     private var questions: [String: Question] = [:]
-    private var ready: Deque<(question: Question, part: Int)> = []
+    /// * `since`: when it was put here.
+    private var ready: Deque<(question: Question, part: Int, since: Double)> = []
     private var repetitions = Heap<Due<(question: Question, part: Int)>>()
     private var flights: [Int: Flight] = [:]
     private var late = Heap<Due<NameReply>>()
@@ -118,7 +121,7 @@ final class NameResolver {
         }
         let question = Question(name, families.families(now: now))
         questions[name] = question
-        for part in question.parts.indices { ready.append((question, part)) }
+        for part in question.parts.indices { ready.append((question, part, now)) }
         return .waits
     }
 
@@ -167,10 +170,10 @@ final class NameResolver {
             late.removeMin()
             finish(next.number, next.value, now: now)
         }
-        if window.silentSince != nil, servers.renew(now: now) { askAgain() }
+        if window.silentSince != nil, servers.renew(now: now) { askAgain(now: now) }
         while let next = repetitions.min, next.time <= now {
             repetitions.removeMin()
-            ready.prepend(next.value)
+            ready.prepend((next.value.question, next.value.part, now))
         }
         ask(now: now)
         defer { ended = [] }
@@ -181,7 +184,7 @@ final class NameResolver {
         if let (name, family) = witness.take(window, now: now) {
             _ = send(name, family, after: nil, of: nil, part: 0, isFirst: false, now: now)
         }
-        while window.mayAsk(now: now), let (question, part) = ready.popFirst() {
+        while window.mayAsk(now: now), let (question, part, _) = ready.popFirst() {
             guard !question.isForgotten, question.parts[part].end == nil else { continue }
             let asked = question.parts[part]
             question.parts[part].queries += 1
@@ -205,10 +208,10 @@ final class NameResolver {
     }
 
     /// All queries were withdrawn.
-    private func askAgain() {
+    private func askAgain(now: Double) {
         for (_, flight) in flights.sorted(by: { $0.key > $1.key }) {
             window.withdrew(flight.ticket)
-            if let question = flight.question { ready.prepend((question, flight.part)) }
+            if let question = flight.question { ready.prepend((question, flight.part, now)) }
         }
         flights = [:]
         late = Heap()
@@ -228,6 +231,11 @@ final class NameResolver {
         next = min(next, witness.nextWake(window))
         if !ready.isEmpty { next = min(next, window.mayAsk(now: now) ? now : window.nextTime) }
         return next
+    }
+
+    /// Whether the resolver keeps names waiting for long before it is even asked for them.
+    func isSlow(now: Double) -> Bool {
+        window.silentSince != nil || ready.first.map { now - $0.since > Self.longWait } ?? false
     }
 
     // MARK: Ends

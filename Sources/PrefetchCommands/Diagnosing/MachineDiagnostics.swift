@@ -64,7 +64,7 @@ enum MachineDiagnostics {
         return hard < 1_024
             ? Finding(
                 .fail, "descriptors", text,
-                remedy: "ulimit -Hn 65536, or LimitNOFILE=65536 in the unit: a transfer takes up to 6")
+                remedy: "ulimit -Hn 65536, or LimitNOFILE=65536 in the unit: a worker needs up to 6 per transfer")
             : Finding(.ok, "descriptors", text)
     }
 

@@ -313,10 +313,7 @@ package struct ConcurrencyController: Sendable {
 
     /// Decides what becomes of connections without a transfer when connects fail.
     private mutating func decideOnIdle(_ connections: Int) {
-        switch idle {
-        case .kept where connections > limit + limit / 8: idle = .closed
-        default: break
-        }
+        if idle == .kept, connections > limit + limit / 8 { idle = .closed }
     }
 
     /// The list has dead hosts, however many transfers run.

@@ -307,6 +307,7 @@ final class DownloadLoop {
         } catch {
             return fail(operation, error)
         }
+        guard !operation.isRevoked else { return complete(operation, .failure(.downloadCancelled)) }
         enter(operation, at: .first)
     }
 
@@ -314,12 +315,13 @@ final class DownloadLoop {
         admission.hosts.didFail(operation, error)
         let pause = operation.profile.retryPolicy.delay(
             afterAttempts: operation.countedAttempts, error: error, random: Double.random(in: 0...1))
-        guard !operation.isRevoked else { return complete(operation, .failure(.downloadCancelled)) }
         guard let pause, mayTryAgain(operation, error) else {
             var error = error
             error.attempts = operation.attempts
             return complete(operation, .failure(error))
         }
+        // Nobody would wait for it.
+        guard !operation.isRevoked else { return complete(operation, .failure(.downloadCancelled)) }
         operation.pause(until: now + pause, after: error, now: now)
         nextRetry += 1
         retries.insert(Retry(due: now + pause, number: nextRetry, operation: operation))

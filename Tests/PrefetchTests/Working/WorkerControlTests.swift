@@ -160,12 +160,14 @@ struct WorkerControlTests {
         var busy = OriginResponse(status: 503, headers: [("Retry-After", "600")])
         if isRefusedLater { busy.fault = .stallBeforeHeader }
         fixture.origin.route("/busy.png", busy)
+        // Its end is no matter of a next try.
+        fixture.origin.route("/gone.png", OriginResponse(status: 404, fault: .stallBeforeHeader))
         let names = try NameServer { _ in .silence }
         let queue = try fixture.queue()
         let urls =
-            ["/one.png", "/busy.png"].map { fixture.origin.url($0) }
+            (["/one.png", "/busy.png"] + (isRefusedLater ? ["/gone.png"] : [])).map { fixture.origin.url($0) }
             + (0..<3).map { "http://host\($0).test:\(fixture.origin.port)/\($0).png" }
-        let id = try await fixture.submit(urls, to: queue, jobSize: 5)
+        let id = try await fixture.submit(urls, to: queue, jobSize: 6)
         let worker = try fixture.worker(parksSilent: false) {
             $0.drainTimeout = 600
         } downloads: {
@@ -173,17 +175,18 @@ struct WorkerControlTests {
             $0.hostsFile = "/dev/null"
         }
         let run = Task { try await worker.run() }
-        await fixture.origin.waitForRequests(2)
+        await fixture.origin.waitForRequests(isRefusedLater ? 3 : 2)
         #expect(await becomes { names.counts.queries > 0 })
         worker.drain()
         #expect(try await becomes { try await waitingJobs(queue, id) == 1 })
         #expect(try await queue.redis.read([["EXISTS", RedisArgument(queue.keys.tries(id))]])[0].int == 0)
         open(fixture.origin, isOpen)
         let counts = try await run.value
-        #expect(counts[.downloaded] == 1 && counts.finished == 1)
+        let ended = isRefusedLater ? 2 : 1
+        #expect(counts[.downloaded] == 1 && counts.finished == ended && counts[.httpError] == ended - 1, "\(counts)")
         #expect(!worker.context.shutdown.drained.isOpen)
         let status = try #require(try await queue.batches.status(of: id))
-        #expect(status.counts.finished == 1 && status.state == .running)
+        #expect(status.counts.finished == ended && status.state == .running)
         #expect(try await BatchCheck(queue: queue, batch: id).run() == [])
     }
 

@@ -155,7 +155,7 @@ struct ConcurrencyControllerTests {
         #expect(result.limits.max()! <= 64 && result.reasons.last == .unused)
     }
 
-    /// Workers that share a router and know nothing of each other: URLs a second of all after 20 s, and their present numbers.
+    /// Workers that share a router and know nothing of each other: URLs a second of all from 20 to 40 s, and URLs that failed.
     private func share(_ world: World, workers: Int, limit: Int?, seed: UInt64) -> (rate: Double, failed: Int) {
         var all = (0..<workers).map { ConcurrencySimulation(world, limit: limit, seed: seed + UInt64($0)) }
         var (ended, failed) = (0, 0)

@@ -115,7 +115,7 @@ class Bench:
             _, _, text = self.bench.run([*words, "overloaded.test", str(options.hosts), str(threads), str(retries)])
             queries = resolver.stop()["queries"] / options.hosts
             resolved, seconds = text.split()
-            case = f"getaddrinfo(3), {threads} threads, {retries} retries; the first resolver"
+            case = f"getaddrinfo(3), {threads} threads, {retries} retries, the overloaded resolver"
             least = options.hosts / options.capacity
             value = f"{int(resolved):,} in {float(seconds) / least:.2f} of the least time, {queries:.2f} queries per name"
             self.rows.append(f"| {case} | names resolved of {options.hosts:,} | - | {value} | - |")

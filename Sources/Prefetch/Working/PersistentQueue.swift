@@ -79,7 +79,7 @@ final class PersistentQueue: Sendable {
         return nil
     }
 
-    /// Reports an outage once. A single cut connection recovers at once and is not reported.
+    /// Reports an outage. A single cut connection recovers at once and is not reported.
     func fails(_ error: RedisError) {
         if case .away(let reason) = outage.withLock({ $0.fails(error) }) { onEvent(.redisAway(reason)) }
     }

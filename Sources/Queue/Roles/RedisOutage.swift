@@ -1,7 +1,7 @@
 package import Redis
 internal import Threading
 
-/// Messages about a Redis that fails: one with the cause, and one when it has recovered.
+/// Messages about a Redis that fails: the cause, and that it has recovered.
 package struct RedisOutage: Sendable {
     package enum Notice: Sendable, Equatable {
         /// Calls wait for it, with the reason.
@@ -12,22 +12,27 @@ package struct RedisOutage: Sendable {
 
     private var failures = 0
     private var since: ContinuousClock.Instant?
-    private var isReported = false
+    private var reported: RedisError?
 
     package init() {}
 
-    /// A call failed. The first transient error, such as a cut connection, is not reported.
+    /// A call failed. The first transient error, such as a cut connection, is not reported. A lost connection that was reported is
+    /// followed by the reply that the server then gives instead, such as NOAUTH: that one says what to do.
     package mutating func fails(_ error: RedisError) -> Notice? {
         failures += 1
         since = since ?? .now
-        guard !isReported, failures > 1 || !error.isTransient else { return nil }
-        isReported = true
+        if let reported {
+            guard reported.replyCode == nil, error.replyCode != nil else { return nil }
+        } else {
+            guard failures > 1 || !error.isTransient else { return nil }
+        }
+        reported = error
         return .away(error.message)
     }
 
     package mutating func answers() -> Notice? {
         defer { self = RedisOutage() }
-        guard isReported, let since else { return nil }
+        guard reported != nil, let since else { return nil }
         return .back(.now - since)
     }
 }

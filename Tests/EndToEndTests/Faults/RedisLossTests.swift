@@ -139,7 +139,7 @@ struct RedisLossTests {
         try await untilTold(1, "Redis is back")
         try await bench.untilFinished(250)
         try await admin.command(["REPLICAOF", "127.0.0.1", "1"])
-        try await untilTold(2, "waiting for Redis: ")
+        try await untilTold(1, "waiting for Redis: Redis cannot serve now: ")
         try await admin.command(["REPLICAOF", "NO", "ONE"])
         try await untilTold(2, "Redis is back")
         // Everything that drains goes on in a full Redis.

@@ -268,9 +268,11 @@ struct BackOffOptions: ParsableArguments {
     var failures = 10
 
     @Option(
-        name: .customLong("host-timeout"), help: .time("How long the URLs of a host in back-off wait before they fail.")
-    )
-    var hostTimeout = TimeSpan(seconds: 30)
+        name: .customLong("host-timeout"),
+        help: .time(
+            "How long the URLs of a host in back-off wait before they fail. (default: 30s; from twice --timeout if only such URLs are left)"
+        ))
+    var hostTimeout: TimeSpan?
 
     @Option(
         name: .customLong("host-group"),
@@ -285,7 +287,7 @@ struct BackOffOptions: ParsableArguments {
     func validate() throws {
         if let limitRate, limitRate.bytes < 1024 { throw ValidationError("--limit-rate is at least 1K") }
         guard failures >= 0 else { throw ValidationError("--host-failures is a number from 0") }
-        guard hostTimeout.seconds <= 86_400 else { throw ValidationError("--host-timeout is at most a day") }
+        guard hostTimeout?.seconds ?? 0 <= 86_400 else { throw ValidationError("--host-timeout is at most a day") }
         for group in groups
         where group.isEmpty || group.contains("/") || group.contains(":") || group.hasPrefix(".") {
             throw ValidationError("--host-group takes a domain such as example.org, not '\(group)'")
@@ -295,7 +297,7 @@ struct BackOffOptions: ParsableArguments {
     fileprivate func apply(to settings: inout FetchSettings) {
         settings.hostGroups = groups.map { $0.lowercased() }
         settings.hostFailures = failures
-        settings.hostPatience = hostTimeout.seconds
+        settings.hostPatience = hostTimeout?.seconds
         settings.backsOff = !noBackOff
         settings.limitRate = limitRate?.bytes
     }

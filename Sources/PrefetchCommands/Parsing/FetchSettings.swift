@@ -35,8 +35,8 @@ struct FetchSettings: Codable, Sendable, Equatable {
     var hostGroups: [String] = []
     /// 0: never.
     var hostFailures = 10
-    /// Seconds.
-    var hostPatience = 30.0
+    /// Seconds; nil: 30, and less at the end.
+    var hostPatience: Double?
     var backsOff = true
     /// Bytes a second.
     var limitRate: Int?
@@ -98,7 +98,8 @@ struct FetchSettings: Codable, Sendable, Equatable {
         downloads.limitsTransfersToOpenedAddresses = false
         downloads.hosts.groups = hostGroups
         downloads.hosts.failuresInARow = hostFailures > 0 ? hostFailures : nil
-        downloads.hosts.waitLimit = hostPatience
+        if let hostPatience { downloads.hosts.waitLimit = hostPatience }
+        downloads.hosts.shortensLastWait = hostPatience == nil
         downloads.hosts.backsOff = backsOff
         downloads.limitRate = limitRate
         downloads.connectTo = connectTo

@@ -17,13 +17,13 @@ final class DownloadAdmission {
     private let readRobots: @Sendable (_ site: RobotsSite, _ profile: RequestProfile) -> Void
 
     init(
-        _ configuration: ImageDownloader.Configuration, proven: ProvenSites, sockets: NameSockets,
+        _ configuration: ImageDownloader.Configuration, proven: ProvenSites, silent: SilentHosts, sockets: NameSockets,
         closed: BlockedEndpoints,
         readRobots: @escaping @Sendable (_ site: RobotsSite, _ profile: RequestProfile) -> Void
     ) {
         self.configuration = configuration
         self.readRobots = readRobots
-        hosts = HostSchedule(configuration, proven)
+        hosts = HostSchedule(configuration, proven, silent)
         names = NameBook(configuration, sockets: sockets, closed: closed, hosts: hosts)
         bandwidth = configuration.bandwidth(shared: nil)
     }

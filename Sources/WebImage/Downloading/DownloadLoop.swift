@@ -23,6 +23,7 @@ final class DownloadLoop {
     private let transfers: RunningTransfers
     private let listeners: DownloadListeners
     private let proven: ProvenSites
+    private let silent: SilentHosts
     private var limit: Int
     private var sites: SiteBook
     private var isThreadPrepared = false
@@ -37,11 +38,15 @@ final class DownloadLoop {
     private var results: [(operation: DownloadOperation, result: Result<DownloadedImage, WebImageError>)] = []
     private static let mostResults = 8
     private var isInTurn = false
+    /// Since when there has been something to download.
+    private var busySince = 0.0
+    private var nextSilenceCheck = 0.0
     private var work = TransferWork()
 
     init(
         _ configuration: ImageDownloader.Configuration, admission: DownloadAdmission, session: CurlSession,
-        transfers: RunningTransfers, tally: TransferTally, listeners: DownloadListeners, proven: ProvenSites
+        transfers: RunningTransfers, tally: TransferTally, listeners: DownloadListeners, proven: ProvenSites,
+        silent: SilentHosts
     ) {
         profile = RequestProfile(configuration)
         sites = SiteBook(configuration)
@@ -51,6 +56,7 @@ final class DownloadLoop {
         self.tally = tally
         self.listeners = listeners
         self.proven = proven
+        self.silent = silent
         limit = configuration.maxConcurrentDownloads
         transfers.keepConnections(for: limit, keepsIdle: true)
     }
@@ -71,6 +77,7 @@ final class DownloadLoop {
         let operation = DownloadOperation(
             key: key, profile: profile, start: request, at: sites.site(of: request), requestHeaders: headers,
             parameters: parameters)
+        if operations.isEmpty { busySince = MonotonicClock.now }
         operations[key] = operation
         // Before admission, which may end it immediately.
         operation.add(call, listeners: listeners)
@@ -111,6 +118,7 @@ final class DownloadLoop {
         now = MonotonicClock.now
         transfers.check(now: now) { didPassLimit($0, $1, $2) }
         retryWhatIsDue()
+        lookAtSilentHosts()
         end(admission.wake(now: now))
         transfers.goOn()
         var admitted = admit()
@@ -130,6 +138,7 @@ final class DownloadLoop {
         let now = MonotonicClock.now
         var next = min(retries.min?.due ?? .infinity, admission.nextWake(now: now))
         if !transfers.operations.isEmpty { next = min(next, transfers.nextCheck) }
+        if !silent.isEmpty, !operations.isEmpty { next = min(next, nextSilenceCheck) }
         guard next < .infinity else { return 3_600_000 }
         return Int32(max(1, min(3_600_000, ((next - now) * 1000).rounded(.up))))
     }
@@ -147,6 +156,18 @@ final class DownloadLoop {
         pthread_sigmask(SIG_BLOCK, &signals, nil)
         // libidn2 reads international host names in the thread's locale; that of the process stays unchanged.
         if let locale = Self.hostNameLocale { uselocale(locale_t(OpaquePointer(locale.pointer))) }
+    }
+
+    /// Once a second while a host does not respond: whether other hosts have downloads left.
+    private func lookAtSilentHosts() {
+        guard !silent.isEmpty, now >= nextSilenceCheck else { return }
+        nextSilenceCheck = now + 1
+        var seconds: Double?
+        if transfers.activeCount < limit, operations.values.allSatisfy({ silent.contains($0.host) }) {
+            let timeout = operations.values.lazy.map(\.profile.configuration.downloadTimeout).max() ?? 0
+            seconds = max(2 * timeout, (now - busySince) / 4)
+        }
+        silent.shortenWait(to: seconds)
     }
 
     private func retryWhatIsDue() {
@@ -244,12 +265,12 @@ final class DownloadLoop {
             tally.count(operation, nil)
             proven.insert(operation.request.origin)
             didAnswer(operation, nil, firstByte: handle.info.firstByte)
-            stop(operation)
+            stop(operation, wasAnswered: true)
             complete(operation, .success(image))
         case .redirect(let location):
             tally.count(operation, nil)
             didAnswer(operation, nil, firstByte: nil)
-            stop(operation)
+            stop(operation, wasAnswered: true)
             follow(location, of: operation)
         case .failure(let error):
             tally.count(operation, error)
@@ -258,7 +279,7 @@ final class DownloadLoop {
             if error.httpStatus != nil || handle.response.progress.bytes > 0 {
                 didAnswer(operation, error, firstByte: nil)
             }
-            stop(operation)
+            stop(operation, wasAnswered: error.httpStatus != nil)
             recordCertificateFailure(of: operation, error)
             fail(operation, error)
         }
@@ -273,9 +294,11 @@ final class DownloadLoop {
     }
 
     /// Stops the operation's transfer, if any, and releases its slots.
-    private func stop(_ operation: DownloadOperation) {
+    /// * `wasAnswered`: its connection may be used again.
+    private func stop(_ operation: DownloadOperation, wasAnswered: Bool = false) {
+        let comesFirst = wasAnswered && transfers.sparesConnections && operation.keepsConnection
         transfers.stop(operation, now: MonotonicClock.now)
-        admission.hosts.release(operation)
+        admission.hosts.release(operation, comesFirst: comesFirst)
     }
 
     /// If the certificate could not be verified, the site's other URLs end too, those that wait for a connection immediately. curl's codes:

@@ -207,6 +207,7 @@ final class DownloadOperation {
     // MARK: Transfer (owner: running transfers)
 
     private(set) var handle: CurlHandle?
+    private(set) var keepsConnection = true
     private(set) var index = 0
     private(set) var isParked = false
     private(set) var hasBegun = false
@@ -218,8 +219,10 @@ final class DownloadOperation {
 
     var progress: TransferProgress { handle?.response.progress ?? lastProgress }
 
-    func beginTransfer(on handle: CurlHandle) {
+    /// * `keepsConnection`: whether its connection is kept for others.
+    func beginTransfer(on handle: CurlHandle, keepsConnection: Bool) {
         self.handle = handle
+        self.keepsConnection = keepsConnection
         hasBegun = true
         isParked = false
         spent.beginHop()

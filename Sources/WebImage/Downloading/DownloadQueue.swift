@@ -43,6 +43,8 @@ struct DownloadQueue<Element>: ~Copyable {
         var isHeld = false
         /// Whether none of its waiting elements may start.
         var isBlocked = false
+        /// Whether its next element comes before those of other hosts, and for how many in a row it did.
+        var comesFirst = false, firstInARow = 0
 
         init(_ name: String, limits: HostLimits) {
             self.name = name
@@ -55,16 +57,21 @@ struct DownloadQueue<Element>: ~Copyable {
 
     private struct Candidate: Comparable {
         let priority: Int
+        /// 0 before all others of the priority.
+        let turn: Int
         let rank: Int
         let host: Host
 
         static func < (lhs: Self, rhs: Self) -> Bool {
-            (lhs.priority, lhs.rank) < (rhs.priority, rhs.rank)
+            (lhs.priority, lhs.turn, lhs.rank) < (rhs.priority, rhs.turn, rhs.rank)
         }
         static func == (lhs: Self, rhs: Self) -> Bool {
-            (lhs.priority, lhs.rank) == (rhs.priority, rhs.rank)
+            (lhs.priority, lhs.turn, lhs.rank) == (rhs.priority, rhs.turn, rhs.rank)
         }
     }
+
+    /// How many elements of one host in a row may come before those of others.
+    private static var mostFirst: Int { 16 }
 
     private var hosts: [String: Host] = [:]
     /// Hosts with a free slot, by their next element. Stale entries, which no longer name the host's next element, are skipped.
@@ -126,6 +133,7 @@ struct DownloadQueue<Element>: ~Copyable {
                 continue
             }
             entry.running += 1
+            entry.comesFirst = false
             defer { announce(entry) }
             return entry.waiting[priority].remove(at: place).element
         }
@@ -175,10 +183,14 @@ struct DownloadQueue<Element>: ~Copyable {
         announce(entry)
     }
 
-    mutating func release(host: String) {
+    /// * `comesFirst`: whether the host's next element of the highest priority comes before those of other hosts. Of 17 in a row one waits
+    ///   for its turn.
+    mutating func release(host: String, comesFirst: Bool = false) {
         guard let entry = hosts[host] else { return }
         entry.running -= 1
         entry.isHeld = false
+        entry.comesFirst = comesFirst && entry.firstInARow < Self.mostFirst
+        entry.firstInARow = entry.comesFirst ? entry.firstInARow + 1 : 0
         if entry.running > 0 || entry.nextPriority != nil { announce(entry) } else { hosts[host] = nil }
     }
 
@@ -202,7 +214,8 @@ struct DownloadQueue<Element>: ~Copyable {
 
     private mutating func announce(_ entry: Host) {
         guard hasRoom(entry), let priority = entry.nextPriority else { return }
-        ready.insert(Candidate(priority: priority, rank: rank(entry, priority), host: entry))
+        let turn = entry.comesFirst ? 0 : 1
+        ready.insert(Candidate(priority: priority, turn: turn, rank: rank(entry, priority), host: entry))
     }
 
     private func rank(_ entry: Host, _ priority: Int) -> Int {

@@ -21,6 +21,7 @@ final class HostGovernor {
     }
 
     private var policy: HostPolicy
+    private let silent: SilentHosts
     /// Whether other processes use the same hosts: instants are then reserved centrally.
     private let isShared: Bool
     private var records: [String: Record] = [:]
@@ -34,10 +35,12 @@ final class HostGovernor {
     private static let maxHosts = 16_384
 
     init(
-        _ policy: HostPolicy, isShared: Bool = false,
+        _ policy: HostPolicy, isShared: Bool = false, silent: SilentHosts = SilentHosts(),
         random: @escaping () -> Double = { .random(in: 0...1) }
     ) {
         self.policy = policy
+        self.silent = silent
+        silent.reset(policy)
         self.isShared = isShared
         self.random = random
     }
@@ -56,12 +59,8 @@ final class HostGovernor {
             record.slots = HostSlots()
         }
         guard record.health.mayBegin(running: running, now: now) else {
-            // Examine it again at the end of its hold or of the URLs' waiting time, and after each of its transfers.
-            var wake = record.health.holdUntil > now ? record.health.holdUntil : .infinity
-            if let since = record.health.unresponsiveSince, since + policy.waitLimit > now {
-                wake = min(wake, since + policy.waitLimit)
-            }
-            look(record, host, at: wake)
+            // Examine it again at the end of its hold, and after each of its transfers.
+            look(record, host, at: record.health.holdUntil > now ? record.health.holdUntil : .infinity)
             return false
         }
         if let rate {
@@ -130,7 +129,7 @@ final class HostGovernor {
 
     /// Whether waiting URLs of a host should fail until its next probe is due, when it is examined again.
     func isAbandoned(_ host: String, now: Double) -> Bool {
-        guard let record = records[host], record.health.isAbandoned(waitLimit: policy.waitLimit, now: now) else {
+        guard let record = records[host], record.health.isAbandoned(waitLimit: silent.waitLimit, now: now) else {
             return false
         }
         look(record, host, at: max(now, record.health.holdUntil))
@@ -154,7 +153,7 @@ final class HostGovernor {
                 return error
             }
         }
-        guard let health = records[host]?.health, health.isAbandoned(waitLimit: policy.waitLimit, now: now),
+        guard let health = records[host]?.health, health.isAbandoned(waitLimit: silent.waitLimit, now: now),
             health.isAbandoned(since: arrivedAt, wasAttempted: wasAttempted),
             let since = health.unresponsiveSince, var error = health.cause
         else { return nil }
@@ -188,7 +187,8 @@ final class HostGovernor {
             look(record, host, at: record.health.holdUntil)
         }
         guard let since = record.health.unresponsiveSince else { return false }
-        return now < since + policy.waitLimit
+        silent.insert(host, since: since)
+        return now < since + silent.waitLimit
     }
 
     /// Records a response.
@@ -207,6 +207,7 @@ final class HostGovernor {
         let isNews = record.health.didAnswer(
             error, isRetry: isRetry, firstByte: firstByte, began: began, running: running, backsOff: policy.backsOff,
             maxWait: maxWait, now: now, jitter: random())
+        silent.remove(host)
         if isNews {
             let isHeld = record.health.holdUntil > now
             tell(record.health, host, isHeld ? .busy : .good, now)
@@ -290,6 +291,7 @@ final class HostGovernor {
                 tell(record.health, item.host, .good, now)
             } else if item.state == .silent ? policy.failuresInARow != nil : policy.backsOff {
                 record.health.adopt(item)
+                if let since = record.health.unresponsiveSince { silent.insert(item.host, since: since) }
                 look(record, item.host, at: item.until)
             }
         }
@@ -297,6 +299,7 @@ final class HostGovernor {
             let isHeld = record.health.unresponsiveSince != nil || record.health.holdUntil > now
             guard isHeld else { continue }
             record.health.resetHealth()
+            silent.remove(host)
             look(record, host, at: now)
         }
         for item in all where item.state == .slow && policy.backsOff { adoptSlow(item, now: now) }
@@ -315,6 +318,7 @@ final class HostGovernor {
     /// Changes the policy. The state of hosts is kept, including back-off.
     func renew(_ policy: HostPolicy) {
         self.policy = policy
+        silent.renew(policy)
         // No operation is waiting any more.
         wakes = Heap()
         for record in records.values { record.wake = .infinity }
@@ -322,9 +326,10 @@ final class HostGovernor {
 
     // MARK: Time
 
-    var nextWake: Double { wakes.min?.time ?? .infinity }
+    var nextWake: Double { min(wakes.min?.time ?? .infinity, silent.nextEnd) }
 
     func nextDue(now: Double) -> String? {
+        if let host = silent.takeEnded(now: now) { return host }
         while let wake = wakes.min, wake.time <= now {
             wakes.removeMin()
             guard let record = records[wake.host], record.wake == wake.time else { continue }

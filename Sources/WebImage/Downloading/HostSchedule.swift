@@ -10,12 +10,18 @@ final class HostSchedule {
     /// Its share of the transfers that all processes together may have to a host; nil: not shared.
     private var shares: HostShares?
     private let proven: ProvenSites
+    private let silent: SilentHosts
 
-    init(_ configuration: ImageDownloader.Configuration, _ proven: ProvenSites) {
+    init(_ configuration: ImageDownloader.Configuration, _ proven: ProvenSites, _ silent: SilentHosts) {
         self.proven = proven
+        self.silent = silent
         self.configuration = configuration
         queue = DownloadQueue(order: configuration.executionOrder)
-        governor = configuration.governor(isShared: false)
+        governor = Self.governor(configuration.hosts, isShared: false, silent)
+    }
+
+    private static func governor(_ policy: HostPolicy, isShared: Bool, _ silent: SilentHosts) -> HostGovernor? {
+        policy.isIdle ? nil : HostGovernor(policy, isShared: isShared, silent: silent)
     }
 
     /// Applies order and host policy; the state of hosts is kept.
@@ -25,7 +31,7 @@ final class HostSchedule {
             if let governor, !new.hosts.isIdle {
                 governor.renew(new.hosts)
             } else {
-                governor = new.governor(isShared: shares != nil)
+                governor = Self.governor(new.hosts, isShared: shares != nil, silent)
             }
         }
         configuration = new
@@ -34,7 +40,7 @@ final class HostSchedule {
     /// Starts coordinating with other processes that use the same hosts. Call it before anything is enqueued.
     func share(_ shares: HostShares) {
         self.shares = shares
-        governor = configuration.governor(isShared: true)
+        governor = Self.governor(configuration.hosts, isShared: true, silent)
     }
 
     // MARK: Operations
@@ -47,7 +53,9 @@ final class HostSchedule {
         let own = operation.profile.requestsPerSecond
         let rate = own.map { min($0, asked ?? $0) } ?? asked
         // A profile with its own rate needs a governor even if the configuration does not.
-        if governor == nil, rate != nil { governor = HostGovernor(configuration.hosts, isShared: shares != nil) }
+        if governor == nil, rate != nil {
+            governor = HostGovernor(configuration.hosts, isShared: shares != nil, silent: silent)
+        }
         operation.wait(
             for: operation.site.host, address: limitAddress(of: operation, address), now: MonotonicClock.now)
         queue.enqueue(
@@ -149,10 +157,11 @@ final class HostSchedule {
             of: operation.host, standingForURLSince: operation.since, wasAttempted: operation.hostWasSilent, now: now)
     }
 
-    func release(_ operation: DownloadOperation) {
+    /// * `comesFirst`: whether the host's next operation comes before those of other hosts.
+    func release(_ operation: DownloadOperation, comesFirst: Bool = false) {
         guard let (host, address) = operation.releaseSlot() else { return }
         let now = MonotonicClock.now
-        queue.release(host: host)
+        queue.release(host: host, comesFirst: comesFirst)
         shares?.didEnd(host, load: load(of: host), now: now)
         if let address { addresses.end(address, shares: shares, now: now) }
     }

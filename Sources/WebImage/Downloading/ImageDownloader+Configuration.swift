@@ -256,10 +256,6 @@ extension ImageDownloader {
                 waitLimit: hosts.waitLimit, hostsFile: hostsFile)
         }
 
-        func governor(isShared: Bool) -> HostGovernor? {
-            hosts.isIdle ? nil : HostGovernor(hosts, isShared: isShared)
-        }
-
         /// Merges the configured headers with a download's own, which take precedence.
         func headers(with own: [HTTPHeader]) -> [HTTPHeader] {
             let names = Set(own.map { $0.name.lowercased() })

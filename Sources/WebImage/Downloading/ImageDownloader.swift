@@ -59,14 +59,14 @@ public actor ImageDownloader {
         session = CurlSession(
             configuration, sockets: multi.sockets, closed: blockedEndpoints, spooling: spooling,
             didReleaseJar: { jar in reference.downloader?.perform { $0.session.forget(jar) } })
-        let proven = ProvenSites()
+        let (proven, silent) = (ProvenSites(), SilentHosts())
         admission = DownloadAdmission(
-            configuration, proven: proven, sockets: multi.names, closed: blockedEndpoints,
+            configuration, proven: proven, silent: silent, sockets: multi.names, closed: blockedEndpoints,
             readRobots: { site, profile in reference.downloader?.readRobots(of: site, profile) })
         transfers = RunningTransfers(multi, session: session, spooling: spooling)
         loop = DownloadLoop(
             configuration, admission: admission, session: session, transfers: transfers, tally: tally,
-            listeners: listeners, proven: proven)
+            listeners: listeners, proven: proven, silent: silent)
         maxConcurrentDownloads = configuration.maxConcurrentDownloads
         reference.set(self)
     }

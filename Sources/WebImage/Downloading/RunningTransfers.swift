@@ -33,10 +33,9 @@ final class RunningTransfers {
         _ operation: DownloadOperation, on handle: CurlHandle, isAwaited: Bool, now: Double
     ) throws(WebImageError) {
         // curl would close the oldest one if there are too many. But then it looks at all of them, and at every host that there ever was (7.88).
-        handle.keepConnection(
-            keepsConnection(isAwaited: isAwaited),
-            for: keepsIdle ? Self.idleTime : Self.shortestIdleTime)
-        operation.beginTransfer(on: handle)
+        let keepsConnection = keepsConnection(isAwaited: isAwaited)
+        handle.keepConnection(keepsConnection, for: keepsIdle ? Self.idleTime : Self.shortestIdleTime)
+        operation.beginTransfer(on: handle, keepsConnection: keepsConnection)
         do throws(WebImageError) {
             try multi.add(handle)
         } catch {
@@ -148,10 +147,13 @@ final class RunningTransfers {
     /// * `keepsIdle`: whether others are kept for later requests to their hosts.
     func keepConnections(for count: Int, keepsIdle: Bool) { (expected, self.keepsIdle) = (count, keepsIdle) }
 
+    /// Whether connections are few: only transfers have them, so that the next one should use one that there is.
+    var sparesConnections: Bool { !keepsIdle }
+
     /// Whether the connection of a transfer that begins now is kept after it. Beside those of transfers there are descriptors for as many
     /// again; half of them are for hosts that others wait for.
     private func keepsConnection(isAwaited: Bool) -> Bool {
-        guard keepsIdle else { return connectionCount < expected + parkedCount }
+        guard keepsIdle else { return connectionCount <= expected + parkedCount }
         // Those of transfers that ended since are not idle: the next ones take them.
         let idle = connectionCount - connected
         return idle <= (isAwaited ? expected : max(1, min(expected / 2, Self.mostIdle)))

@@ -45,6 +45,32 @@ struct DownloadQueueTests {
         #expect(drain(&queue) == ["a3"])
     }
 
+    @Test("A host that comes first gets the next slot, but for one of 17")
+    func comesFirst() {
+        var queue = DownloadQueue<String>(order: .fifo)
+        for number in 1...40 {
+            for host in ["a", "b"] {
+                queue.enqueue("\(host)\(number)", host: host, priority: 1, limits: HostLimits(transfers: 10))
+            }
+        }
+        queue.enqueue("high", host: "c", priority: 0, limits: HostLimits(transfers: 10))
+        #expect(queue.next() == "high")
+        #expect(queue.next() == "a1")
+        for number in 2...17 {
+            queue.release(host: "a", comesFirst: true)
+            #expect(queue.next() == "a\(number)")
+        }
+        queue.release(host: "a", comesFirst: true)
+        #expect(queue.next() == "b1")
+        queue.release(host: "b")
+        #expect(queue.next() == "b2")
+        // Not before a higher priority.
+        queue.release(host: "b", comesFirst: true)
+        queue.enqueue("high", host: "c", priority: 0, limits: HostLimits(transfers: 10))
+        #expect(queue.next() == "high")
+        #expect(queue.next() == "b3")
+    }
+
     @Test("What goes first goes first, and what goes last last", arguments: DownloadExecutionOrder.allCases)
     func goesFirst(order: DownloadExecutionOrder) {
         var queue = DownloadQueue<String>(order: order)

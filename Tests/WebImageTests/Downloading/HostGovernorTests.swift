@@ -5,14 +5,15 @@ import Testing
 @Suite("When hosts may be asked, by a clock of the test's own")
 struct HostGovernorTests {
     private func governor(
-        waitLimit: Double = 30, isShared: Bool = false, _ change: (inout HostPolicy) -> Void = { _ in }
+        waitLimit: Double = 30, isShared: Bool = false, silent: SilentHosts = SilentHosts(),
+        _ change: (inout HostPolicy) -> Void = { _ in }
     ) -> HostGovernor {
         var policy = HostPolicy()
         policy.failuresInARow = 3
         policy.backsOff = true
         policy.waitLimit = waitLimit
         change(&policy)
-        return HostGovernor(policy, isShared: isShared, random: { 0 })
+        return HostGovernor(policy, isShared: isShared, silent: silent, random: { 0 })
     }
 
     /// Whether it has nothing for other processes.
@@ -207,6 +208,34 @@ struct HostGovernorTests {
         #expect(governor.refusal(of: "a", arrivedAt: 0, wasAttempted: false, triesLeft: nil, now: 9.3) == nil)
         #expect(governor.nextDue(now: 9.3) == "a")
         #expect(governor.mayBegin("a", rate: nil, running: 0, waiting: 9, now: 9.3))
+    }
+
+    @Test("While nothing else is left, a silent host's URLs wait for a shorter time, but only if that is asked for")
+    func lastWait() {
+        for shortens in [true, false] {
+            let silent = SilentHosts()
+            let governor = governor(silent: silent) { $0.shortensLastWait = shortens }
+            for index in 0..<3 {
+                _ = governor.mayBegin("a", rate: nil, running: index, waiting: 9, now: 0)
+                _ = governor.didFail("a", Self.refused, wasReached: false, began: 0, now: 0)
+            }
+            #expect(silent.contains("a") && !silent.contains("b"))
+            #expect(governor.nextDue(now: 1) == "a" && governor.nextWake == 30)
+            #expect(governor.mayBegin("a", rate: nil, running: 0, waiting: 9, now: 1))
+            #expect(!governor.isAbandoned("a", now: 11))
+            silent.shortenWait(to: 10)
+            #expect(governor.nextWake == (shortens ? 10 : 30))
+            #expect(governor.nextDue(now: 10) == (shortens ? "a" : nil) && governor.nextDue(now: 10) == nil)
+            #expect(!governor.isAbandoned("a", now: 9.9) && governor.isAbandoned("a", now: 10) == shortens)
+            silent.shortenWait(to: nil)
+            #expect(silent.nextEnd == 30)
+            #expect(!governor.isAbandoned("a", now: 29.9) && governor.isAbandoned("a", now: 30))
+            // Never longer than usual.
+            silent.shortenWait(to: 50)
+            #expect(governor.isAbandoned("a", now: 30))
+            governor.didAnswer("a", nil, firstByte: 0.1, began: 1, running: 1, maxWait: 60, now: 31)
+            #expect(silent.isEmpty && !governor.isAbandoned("a", now: 31))
+        }
     }
 
     @Test("An answer in between begins the count anew, and other hosts are not concerned")

@@ -115,6 +115,25 @@ struct ImageDownloaderHostTests {
         #expect(late?.code == .cannotConnectToHost)
     }
 
+    @Test("URLs that a host never answers end soon after the last of the others")
+    func lastWait() async throws {
+        let server = try OriginServer()
+        server.setFallback { request in
+            request.path.hasPrefix("/hang") ? OriginResponse(fault: .stallBeforeHeader) : OriginResponse(body: [1])
+        }
+        let downloader = try makeDownloader {
+            $0.hosts.failuresInARow = 3
+            $0.hosts.waitLimit = 3600
+            $0.hosts.shortensLastWait = true
+            $0.downloadTimeout = 0.2
+        }
+        // It has completed a body: a probe is no try of those that wait.
+        #expect(try await downloader.download(server.url("/good")).body.bytes == [1])
+        let errors = await failures(of: 12, server.url("/hang/"), downloader)
+        #expect(errors.count == 12 && errors.allSatisfy { $0?.code == .timedOut }, "\(errors)")
+        #expect(errors.contains { $0?.message.hasPrefix("the host has given no answer for ") == true }, "\(errors)")
+    }
+
     @Test("On a host that has never completed a body, a probe is a try of every URL that waits", arguments: [1, 2])
     func probesStandForAll(tries: Int) async throws {
         let closed = try ClosedPort()

@@ -41,8 +41,8 @@ extension LimitCause {
         static let machineBusy = 90
         /// Of the machine, by all workers together: otherwise another program has it.
         static let ownShare = 50
-        /// Of the one processor that a thread can use.
-        static let thread = 90
+        /// Of the one processor that a thread can use: beyond it transfers wait for the thread.
+        static let thread = 75
         /// One URL that waits for its host for so many in transfer: fewer leave slots free now and then.
         static let transfersPerWait = 4
         static let rateLimited = 50

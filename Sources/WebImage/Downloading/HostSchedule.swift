@@ -190,7 +190,8 @@ final class HostSchedule {
             now: MonotonicClock.now)
     }
 
-    /// Records a failed attempt. If the host did not respond, the URL is excused and waits with the others.
+    /// Records a failed attempt. If the host cannot be connected to, the URL is excused and waits with the others; if it received the
+    /// request, the URL itself may be what it never answers.
     func didFail(_ operation: DownloadOperation, _ error: WebImageError) {
         let progress = operation.progress
         guard let governor, HostHealth.isUnresponsive(error, bytes: progress.bytes) else {
@@ -201,7 +202,8 @@ final class HostSchedule {
             operation.host, error, wasReached: progress.requestWasSent, began: progress.hopStart,
             now: MonotonicClock.now)
         operation.didFail(
-            hostWasSilent: true, isExcused: isExcused && proven.contains(operation.request.origin))
+            hostWasSilent: true,
+            isExcused: isExcused && !progress.requestWasSent && proven.contains(operation.request.origin))
         endProbe(of: operation)
     }
 

@@ -116,7 +116,7 @@ final class DownloadLoop {
 
     private func runTransfers() -> Int32 {
         now = MonotonicClock.now
-        transfers.check(now: now) { didPassLimit($0, $1, $2) }
+        transfers.check(now: now, didPassLimit: didPassLimit, isReceiving: isReceiving)
         retryWhatIsDue()
         lookAtSilentHosts()
         end(admission.wake(now: now))
@@ -253,6 +253,12 @@ final class DownloadLoop {
         handle.response.keepPartial(handle.info, of: operation, error: error)
         stop(operation)
         fail(operation, error)
+    }
+
+    /// The host has answered, however slowly it sends the rest.
+    private func isReceiving(_ operation: DownloadOperation, _ handle: CurlHandle) {
+        guard (200..<300).contains(handle.info.status) else { return }
+        admission.hosts.didAnswer(operation, nil, firstByte: handle.info.firstByte, goesOn: true)
     }
 
     private func recordEnd(of operation: DownloadOperation, on handle: CurlHandle) {

@@ -118,6 +118,8 @@ final class DownloadOperation {
     /// Tries that probes of its host made in its place.
     private var triesByProbes = 0
     private(set) var hostWasSilent = false
+    /// Whether it got no answer while its host answered others: then it is the URL that is silent.
+    private(set) var isSilentItself = false
     /// Due time of the retry and the last error, while it waits for a retry.
     private(set) var pause: (due: Double, error: WebImageError)?
     private(set) var partial: PartialBody?
@@ -145,8 +147,9 @@ final class DownloadOperation {
 
     /// Records a failed attempt.
     /// * `isExcused`: the host was unreachable, which is not the URL's fault.
-    func didFail(hostWasSilent: Bool, isExcused: Bool) {
+    func didFail(hostWasSilent: Bool, isExcused: Bool, isSilentItself: Bool) {
         self.hostWasSilent = hostWasSilent
+        self.isSilentItself = isSilentItself
         if isExcused { excused += 1 }
     }
 
@@ -178,6 +181,16 @@ final class DownloadOperation {
     private(set) var slotHost: String?
     private(set) var slotAddress: String?
     private(set) var isProbe = false
+    /// What its transfer is for the reduced number of requests to its host.
+    private(set) var windowUse = WindowUse.counts
+
+    enum WindowUse {
+        /// It waits for an answer.
+        case counts
+        /// It is not expected to get one.
+        case isExempt
+        case wasAnswered
+    }
 
     /// Starts waiting for a slot of `host` and of `address`, or (nil) for the site's robots.txt.
     func wait(for host: String?, address: String? = nil, now: Double) {
@@ -190,12 +203,15 @@ final class DownloadOperation {
         slotHost = host
         slotAddress = address
         self.isProbe = isProbe
+        windowUse = isSilentItself ? .isExempt : .counts
     }
 
-    /// Returns the host and the address whose slots it held, if any.
-    func releaseSlot() -> (host: String, address: String?)? {
+    func wasAnswered() { windowUse = .wasAnswered }
+
+    /// Returns the host and the address whose slots it held, if any, and what its transfer was for the host's window.
+    func releaseSlot() -> (host: String, address: String?, windowUse: WindowUse)? {
         defer { (slotHost, slotAddress) = (nil, nil) }
-        return slotHost.map { ($0, slotAddress) }
+        return slotHost.map { ($0, slotAddress, windowUse) }
     }
 
     /// Whether it was a probe; clears the flag.

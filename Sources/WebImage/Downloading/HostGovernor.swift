@@ -174,11 +174,26 @@ final class HostGovernor {
 
     // MARK: Results of requests
 
-    /// Records that the host did not respond. True if the URL is not to blame: it waits for the host with others.
+    /// Who is to blame for a missing response.
+    enum Blame {
+        case unknown
+        /// The host is on hold: the URL waits for it with others.
+        case host
+        /// The host answered other requests meanwhile.
+        case url
+    }
+
+    /// Records that the host did not respond.
     /// * `wasReached`: whether the request was sent.
-    func didFail(_ host: String, _ error: WebImageError, wasReached: Bool, began: Double, now: Double) -> Bool {
-        guard policy.failuresInARow != nil else { return false }
+    /// * `isKnown`: whether the URL was to blame before.
+    func didFail(
+        _ host: String, _ error: WebImageError, wasReached: Bool, isKnown: Bool = false, began: Double, now: Double
+    ) -> Blame {
+        guard policy.failuresInARow != nil else { return .unknown }
         let record = self.record(of: host)
+        if wasReached, record.health.unresponsiveSince == nil, isKnown || record.health.answeredAt > began {
+            return .url
+        }
         let limit = policy.failuresInARow
         if record.health.didFail(
             error, wasReached: wasReached, began: began, limit: limit, now: now, jitter: random())
@@ -186,9 +201,9 @@ final class HostGovernor {
             tell(record.health, host, .silent, now)
             look(record, host, at: record.health.holdUntil)
         }
-        guard let since = record.health.unresponsiveSince else { return false }
+        guard let since = record.health.unresponsiveSince else { return .unknown }
         silent.insert(host, since: since)
-        return now < since + silent.waitLimit
+        return now < since + silent.waitLimit ? .host : .unknown
     }
 
     /// Records a response.

@@ -11,6 +11,8 @@ final class HostSchedule {
     private var shares: HostShares?
     private let proven: ProvenSites
     private let silent: SilentHosts
+    /// Transfers by host that do not count for its window.
+    private var uncounted: [String: Int] = [:]
 
     init(_ configuration: ImageDownloader.Configuration, _ proven: ProvenSites, _ silent: SilentHosts) {
         self.proven = proven
@@ -101,7 +103,7 @@ final class HostSchedule {
             return (next, nil)
         }
         let addresses = addresses
-        let (governor, shares, proven, now) = (governor, shares, proven, MonotonicClock.now)
+        let (governor, shares, proven, uncounted, now) = (governor, shares, proven, uncounted, MonotonicClock.now)
         var isProbe = false
         func mayStart(_ operation: DownloadOperation) -> Bool {
             addresses.mayBegin(operation.address, of: operation.host, shares: shares, now: now)
@@ -115,7 +117,8 @@ final class HostSchedule {
             if governor.isAbandoned(host, now: now) {
                 return .first(where: { Self.refusal(of: $0, by: governor, proven, now: now) != nil })
             }
-            guard governor.mayBegin(host, rate: limits.rate, running: running, waiting: waiting, now: now) else {
+            let counted = running - (uncounted[host] ?? 0)
+            guard governor.mayBegin(host, rate: limits.rate, running: counted, waiting: waiting, now: now) else {
                 guard governor.probes(of: host, standingForURLSince: -.infinity, wasAttempted: true, now: now) > 0
                 else { return .no }
                 return .first(where: { Self.refusal(of: $0, by: governor, proven, now: now) != nil })
@@ -134,6 +137,7 @@ final class HostSchedule {
         let refusal = isProbe ? nil : governor.flatMap { Self.refusal(of: next, by: $0, proven, now: now) }
         if let governor, refusal == nil { next.add(triesByProbes: Self.triesByProbes(of: next, governor, proven, now)) }
         next.takeSlot(isProbe: isProbe)
+        if next.windowUse == .isExempt { self.uncounted[next.host, default: 0] += 1 }
         return (next, refusal)
     }
 
@@ -159,8 +163,9 @@ final class HostSchedule {
 
     /// * `comesFirst`: whether the host's next operation comes before those of other hosts.
     func release(_ operation: DownloadOperation, comesFirst: Bool = false) {
-        guard let (host, address) = operation.releaseSlot() else { return }
+        guard let (host, address, windowUse) = operation.releaseSlot() else { return }
         let now = MonotonicClock.now
+        if windowUse != .counts { uncounted[host] = uncounted[host].flatMap { $0 > 1 ? $0 - 1 : nil } }
         queue.release(host: host, comesFirst: comesFirst)
         shares?.didEnd(host, load: load(of: host), now: now)
         if let address { addresses.end(address, shares: shares, now: now) }
@@ -178,12 +183,21 @@ final class HostSchedule {
 
     // MARK: Results of requests
 
-    /// Records a response. Call it before the transfer's slot is released.
+    /// Records a response, once, or with its status if that is an error. Call it before the transfer's slot is released.
     /// * `firstByte`: seconds to its first byte; nil if not meaningful.
+    /// * `goesOn`: whether the body is still coming: the transfer no longer counts for the host's window.
     func didAnswer(
-        _ operation: DownloadOperation, _ error: WebImageError?, firstByte: @autoclosure () -> Double?
+        _ operation: DownloadOperation, _ error: WebImageError?, firstByte: @autoclosure () -> Double?,
+        goesOn: Bool = false
     ) {
-        guard let governor, let host = operation.slotHost else { return }
+        guard let governor, let host = operation.slotHost,
+            operation.windowUse != .wasAnswered || error?.httpStatus != nil
+        else { return }
+        if goesOn {
+            if operation.windowUse == .counts { uncounted[host, default: 0] += 1 }
+            operation.wasAnswered()
+            queue.letGo(host: host)
+        }
         governor.didAnswer(
             host, error, isRetry: operation.attempts > 1, firstByte: firstByte(), began: operation.progress.hopStart,
             running: queue.runningCount(host: host), maxWait: operation.profile.maxRetryAfter,
@@ -195,15 +209,16 @@ final class HostSchedule {
     func didFail(_ operation: DownloadOperation, _ error: WebImageError) {
         let progress = operation.progress
         guard let governor, HostHealth.isUnresponsive(error, bytes: progress.bytes) else {
-            operation.didFail(hostWasSilent: false, isExcused: false)
+            operation.didFail(hostWasSilent: false, isExcused: false, isSilentItself: false)
             return endProbe(of: operation)
         }
-        let isExcused = governor.didFail(
-            operation.host, error, wasReached: progress.requestWasSent, began: progress.hopStart,
-            now: MonotonicClock.now)
+        let blame = governor.didFail(
+            operation.host, error, wasReached: progress.requestWasSent, isKnown: operation.isSilentItself,
+            began: progress.hopStart, now: MonotonicClock.now)
         operation.didFail(
             hostWasSilent: true,
-            isExcused: isExcused && !progress.requestWasSent && proven.contains(operation.request.origin))
+            isExcused: blame == .host && !progress.requestWasSent && proven.contains(operation.request.origin),
+            isSilentItself: blame == .url || operation.isSilentItself)
         endProbe(of: operation)
     }
 

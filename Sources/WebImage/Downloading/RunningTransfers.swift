@@ -98,8 +98,11 @@ final class RunningTransfers {
 
     func goOn() { spooling.goOn() }
 
-    /// Checks all transfers if due: parks stalled ones and reports those over a limit.
-    func check(now: Double, didPassLimit: (DownloadOperation, CurlHandle, WebImageError) -> Void) {
+    /// Checks all transfers if due: parks stalled ones, and reports those over a limit and those whose body is coming.
+    func check(
+        now: Double, didPassLimit: (DownloadOperation, CurlHandle, WebImageError) -> Void,
+        isReceiving: (DownloadOperation, CurlHandle) -> Void
+    ) {
         guard now >= nextCheck else { return }
         // After a stop of the process (SIGSTOP, suspend) all transfers appear stalled: not the servers' fault.
         let wasFrozen = now - nextCheck >= max(1, 4 * checkInterval)
@@ -120,7 +123,9 @@ final class RunningTransfers {
             {
                 didPassLimit(operation, handle, error)
             } else {
-                park(operation, handle.response.progress, now: now, limits: limits)
+                let progress = handle.response.progress
+                if progress.hasHeader, operation.windowUse != .wasAnswered { isReceiving(operation, handle) }
+                park(operation, progress, now: now, limits: limits)
             }
         }
     }

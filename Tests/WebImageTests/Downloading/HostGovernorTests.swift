@@ -182,7 +182,9 @@ struct HostGovernorTests {
         for index in 0..<3 {
             #expect(governor.mayBegin("a", rate: nil, running: index, waiting: 9, now: 0))
             // The one that makes it silent already waits with the others.
-            #expect(governor.didFail("a", Self.refused, wasReached: false, began: 0, now: 0) == (index == 2))
+            #expect(
+                governor.didFail("a", Self.refused, wasReached: false, began: 0, now: 0)
+                    == (index == 2 ? .host : .unknown))
         }
         #expect(!governor.mayBegin("a", rate: nil, running: 0, waiting: 9, now: 0.9))
         #expect(governor.reason(for: "a", now: 0.5)?.text == "3 failures in a row: refused")
@@ -190,7 +192,7 @@ struct HostGovernorTests {
         #expect(governor.nextDue(now: 1) == "a")
         #expect(governor.mayBegin("a", rate: nil, running: 0, waiting: 9, now: 1))
         #expect(!governor.mayBegin("a", rate: nil, running: 1, waiting: 8, now: 1))
-        #expect(governor.didFail("a", Self.refused, wasReached: false, began: 1, now: 1.1))
+        #expect(governor.didFail("a", Self.refused, wasReached: false, began: 1, now: 1.1) == .host)
         #expect(!governor.mayBegin("a", rate: nil, running: 0, waiting: 9, now: 3))
         #expect(governor.mayBegin("a", rate: nil, running: 0, waiting: 9, now: 3.1))
         #expect(governor.refusal(of: "a", arrivedAt: 0, wasAttempted: false, triesLeft: nil, now: 4.9) == nil)
@@ -199,7 +201,7 @@ struct HostGovernorTests {
         let refusal = try #require(governor.refusal(of: "a", arrivedAt: 0, wasAttempted: false, triesLeft: nil, now: 5))
         #expect(refusal.code == .cannotConnectToHost && !refusal.isTransient)
         #expect(refusal.message == "the host has given no answer for 5 s: refused")
-        #expect(!governor.didFail("a", Self.refused, wasReached: false, began: 3.1, now: 5.1))
+        #expect(governor.didFail("a", Self.refused, wasReached: false, began: 3.1, now: 5.1) != .host)
         #expect(governor.refusal(of: "a", arrivedAt: 0, wasAttempted: false, triesLeft: nil, now: 9) != nil)
         // Four seconds later one of them may look again.
         #expect(governor.refusal(of: "a", arrivedAt: 0, wasAttempted: false, triesLeft: nil, now: 9.2) == nil)
@@ -242,8 +244,8 @@ struct HostGovernorTests {
     func answersReset() {
         let governor = governor()
         for _ in 0..<5 {
-            #expect(!governor.didFail("a", Self.refused, wasReached: false, began: 0, now: 0))
-            #expect(!governor.didFail("a", Self.refused, wasReached: false, began: 0, now: 0))
+            #expect(governor.didFail("a", Self.refused, wasReached: false, began: 0, now: 0) != .host)
+            #expect(governor.didFail("a", Self.refused, wasReached: false, began: 0, now: 0) != .host)
             governor.didAnswer("a", Self.status(404), firstByte: nil, began: 0, running: 1, maxWait: 60, now: 0)
         }
         #expect(governor.mayBegin("a", rate: nil, running: 0, waiting: 1, now: 0))
@@ -366,7 +368,7 @@ struct HostGovernorTests {
         #expect(!governor.mayBegin("a", rate: 1, running: 0, waiting: 9, now: 7.9))
         #expect(governor.mayBegin("b", rate: 1, running: 0, waiting: 9, now: 2))
         #expect(!governor.mayBegin("b", rate: 1, running: 1, waiting: 9, now: 2.5))
-        for _ in 0..<20 { #expect(!governor.didFail("c", Self.refused, wasReached: false, began: 2, now: 2)) }
+        for _ in 0..<20 { #expect(governor.didFail("c", Self.refused, wasReached: false, began: 2, now: 2) != .host) }
         governor.renew(policy)
         #expect(governor.mayBegin("b", rate: nil, running: 1, waiting: 9, now: 2.6))
     }
@@ -469,6 +471,24 @@ struct HostGovernorTests {
         #expect(governor.mayBegin("a", rate: nil, running: 0, waiting: 9, now: now + 9))
         _ = governor.didFail("a", Self.refused, wasReached: false, began: now + 9, now: now + 9.5)
         #expect(refuses(now + 9.25, at: now + 9.5))
+    }
+
+    @Test("A URL that gets no answer while its host answers others says nothing of the host, now or later")
+    func silentURL() {
+        let governor = governor()
+        let noAnswer = WebImageError(.timedOut, "no header line for 2 s", isTransient: true)
+        func fails(began: Double, isKnown: Bool = false, wasReached: Bool = true) -> HostGovernor.Blame {
+            governor.didFail(
+                "a", noAnswer, wasReached: wasReached, isKnown: isKnown, began: began, now: began + 2)
+        }
+        governor.didAnswer("a", nil, firstByte: 0.1, began: 0, running: 9, maxWait: 60, now: 1)
+        for _ in 0..<20 { #expect(fails(began: 0.9) == .url) }
+        for _ in 0..<20 { #expect(fails(began: 5, isKnown: true) == .url) }
+        #expect(fails(began: 0.9, wasReached: false) == .unknown)
+        #expect(fails(began: 1.5) == .unknown)
+        // The third that began since its last answer.
+        #expect(fails(began: 1.5) == .host)
+        #expect(fails(began: 0.9) == .host && fails(began: 5, isKnown: true) == .host)
     }
 
     @Test("Who has had an answer since others had none says so instead of leaving the host alone")

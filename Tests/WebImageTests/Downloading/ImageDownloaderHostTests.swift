@@ -165,6 +165,27 @@ struct ImageDownloaderHostTests {
         #expect(server.requests.count <= 12, "\(server.requests.count)")
     }
 
+    @Test("A host that has asked for back-off is asked for more as it answers, however slowly it sends")
+    func answersSlowly() async throws {
+        let server = try OriginServer()
+        server.setFallback { request in
+            request.path.hasPrefix("/busy")
+                ? .busy(retryAfter: 1)
+                : OriginResponse(body: [UInt8](repeating: 1, count: 600), fault: .drip(bytes: 1, seconds: 0.1))
+        }
+        let downloader = try makeDownloader {
+            $0.hosts.backsOff = true
+            $0.maxAttempts = 1
+            $0.maxRetryAfter = 0.05
+        }
+        #expect(await downloader.failure(server.url("/busy"))?.httpStatus == 503)
+        let slow = (0..<6).map { index in Task { await downloader.failure(server.url("/slow/\(index)")) } }
+        // Each takes a minute.
+        await server.waitForRequests(7)
+        for task in slow { task.cancel() }
+        for task in slow { #expect(await task.value?.code == .cancelled) }
+    }
+
     @Test("A host that answers the first request for each URL with 503 loses none of them")
     func busyAtFirst() async throws {
         let server = try OriginServer()

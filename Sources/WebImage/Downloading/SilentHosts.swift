@@ -1,19 +1,26 @@
+internal import HeapModule
+
 /// Hosts on hold because they do not respond, and for how long their URLs wait. Used only on the downloader's thread; the caller passes the
 /// time.
 final class SilentHosts {
-    private struct Silence {
+    private struct Silence: Comparable {
         let since: Double
-        var hasEnded = false
+        let host: String
+        static func < (lhs: Self, rhs: Self) -> Bool { lhs.since < rhs.since }
     }
 
-    private var hosts: [String: Silence] = [:]
     private var policy = HostPolicy()
+    /// Since when each is silent.
+    private var hosts: [String: Double] = [:]
+    /// Those whose URLs have not waited long enough. Stale entries, which no longer agree with ``hosts``, are skipped.
+    private var order = Heap<Silence>()
     /// Seconds for which URLs wait: ``HostPolicy/waitLimit``, or less while nothing else is left.
     private(set) var waitLimit = HostPolicy().waitLimit
-    /// The next time at which URLs of a host have waited so long; infinity: none does.
-    private(set) var nextEnd = Double.infinity
 
     var isEmpty: Bool { hosts.isEmpty }
+
+    /// The next time at which URLs of a host have waited so long; infinity: none does.
+    var nextEnd: Double { order.min.map { $0.since + waitLimit } ?? .infinity }
 
     func contains(_ host: String) -> Bool { hosts[host] != nil }
 
@@ -29,22 +36,21 @@ final class SilentHosts {
     }
 
     func insert(_ host: String, since: Double) {
-        if let known = hosts[host], known.since <= since { return }
-        hosts[host] = Silence(since: since)
-        nextEnd = min(nextEnd, since + waitLimit)
+        if let known = hosts[host], known <= since { return }
+        hosts[host] = since
+        order.insert(Silence(since: since, host: host))
+        skipStale()
     }
 
     func remove(_ host: String) {
-        if hosts.removeValue(forKey: host) != nil { findNextEnd() }
+        if hosts.removeValue(forKey: host) != nil { skipStale() }
     }
 
     /// A host whose URLs have waited long enough, once.
     func takeEnded(now: Double) -> String? {
-        guard now >= nextEnd else { return nil }
-        let host = hosts.first { !$0.value.hasEnded && now >= $0.value.since + waitLimit }?.key
-        if let host { hosts[host]?.hasEnded = true }
-        findNextEnd()
-        return host
+        guard now >= nextEnd, let ended = order.popMin() else { return nil }
+        skipStale()
+        return ended.host
     }
 
     /// Adjusts how long URLs wait, if ``HostPolicy/shortensLastWait``.
@@ -56,11 +62,10 @@ final class SilentHosts {
 
     private func setWaitLimit(_ seconds: Double) {
         waitLimit = seconds
-        for host in hosts.keys { hosts[host]?.hasEnded = false }
-        findNextEnd()
+        order = Heap(hosts.map { Silence(since: $0.value, host: $0.key) })
     }
 
-    private func findNextEnd() {
-        nextEnd = hosts.values.reduce(.infinity) { $1.hasEnded ? $0 : min($0, $1.since + waitLimit) }
+    private func skipStale() {
+        while let first = order.min, hosts[first.host] != first.since { order.removeMin() }
     }
 }

@@ -270,7 +270,7 @@ struct BackOffOptions: ParsableArguments {
     @Option(
         name: .customLong("host-timeout"),
         help: .time(
-            "How long the URLs of a host in back-off wait before they fail. (default: 30s; from twice --timeout if only such URLs are left)"
+            "How long the URLs of a host in back-off wait before they fail. (default: 30s; if only such URLs are left, twice --timeout or a quarter of the time so far, whichever is longer, at most 30s)"
         ))
     var hostTimeout: TimeSpan?
 

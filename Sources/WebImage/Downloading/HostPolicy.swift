@@ -13,9 +13,9 @@ public struct HostPolicy: Sendable, Equatable {
     /// How long URLs wait for a host on hold before they fail like its last request; default 30. Later URLs, except for probes, fail at
     /// once until it responds. Of a site that has never completed a body each failed probe is also a try of all URLs that wait for it.
     public var waitLimit = 30.0
-    /// Whether they wait for a shorter time while only hosts on hold have downloads left: twice ``ImageDownloader/Configuration/downloadTimeout``,
-    /// or a quarter of the time since the downloader had nothing to do, so that a long run does not lose URLs to a short outage; at most
-    /// ``waitLimit``. Default false.
+    /// Whether URLs wait for a shorter time while only hosts on hold have downloads left: for the longer of twice
+    /// ``ImageDownloader/Configuration/downloadTimeout`` and a quarter of the time since the downloader had nothing to do, so that a long
+    /// run does not lose URLs to a short outage; at most ``waitLimit``. Default false.
     public var shortensLastWait = false
     /// Domains that each count as one host, including all subdomains. Default: none.
     public var groups: [String] = []

@@ -1,3 +1,5 @@
+internal import Glibc
+
 /// The normalised form of a URL that is sent: bytes that RFC 3986 does not allow are percent-encoded. The line itself identifies the image.
 /// A class: it is passed through many layers, and each copy of a struct of strings would count six references.
 package final class RequestURL: Sendable {
@@ -51,16 +53,20 @@ package final class RequestURL: Sendable {
                 throw WebImageError(.invalidURL, "contains the control character 0x\(String(control, radix: 16))")
             }
             guard let scheme = RequestURL.scheme(of: bytes) else { throw WebImageError(.invalidURL, "no scheme") }
-            switch scheme.count {
-            case 4 where scheme.elementsEqual("http".utf8): self.scheme = "http"
-            case 5 where scheme.elementsEqual("https".utf8): self.scheme = "https"
-            default: self.scheme = RequestURL.text(scheme).lowercased()
+            var isAsWritten = true
+            if RequestURL.equal(scheme, "http") {
+                self.scheme = "http"
+            } else if RequestURL.equal(scheme, "https") {
+                self.scheme = "https"
+            } else {
+                self.scheme = RequestURL.text(scheme).lowercased()
+                isAsWritten = false
             }
             guard self.scheme == "http" || self.scheme == "https" else {
                 throw WebImageError(.refused, "scheme \(self.scheme) is not supported")
             }
             bytes = bytes[scheme.endIndex...].dropFirst()
-            guard bytes.starts(with: "//".utf8) else { throw WebImageError(.invalidURL, "no host") }
+            guard RequestURL.equal(bytes.prefix(2), "//") else { throw WebImageError(.invalidURL, "no host") }
             bytes = bytes.dropFirst(2)
             let authority = bytes.prefix { !endsAuthority($0) }
             (user, password) = try credentials(of: authority)
@@ -70,7 +76,7 @@ package final class RequestURL: Sendable {
                 guard let end = place.firstIndex(of: UInt8(ascii: "]")) else {
                     throw WebImageError(.invalidURL, "a bracket is missing in the host")
                 }
-                host = RequestURL.text(place[...end]).lowercased()
+                host = RequestURL.lowercased(place[...end])
                 portText = place[end...].dropFirst()
                 guard IPAddress(host.dropFirst().dropLast())?.isIPv6 == true else {
                     throw WebImageError(.invalidURL, "no IPv6 address in the brackets")
@@ -89,9 +95,9 @@ package final class RequestURL: Sendable {
             let path = rest.prefix { $0 != UInt8(ascii: "#") }
             target = encode(path)
             isNormal =
-                user == nil && password == nil && path.endIndex == text.endIndex && target.utf8.count == path.count
-                && text.starts(with: self.scheme.utf8) && place.starts(with: host.utf8)
-                && portText.elementsEqual(RequestURL.suffix(port, scheme: self.scheme).utf8)
+                isAsWritten && user == nil && password == nil && path.endIndex == text.endIndex
+                && target.utf8.count == path.count && RequestURL.equal(place.prefix(host.utf8.count), host)
+                && RequestURL.equal(portText, RequestURL.suffix(port, scheme: self.scheme))
         }
     }
 
@@ -175,6 +181,16 @@ extension RequestURL {
     private typealias Bytes = Slice<UnsafeBufferPointer<UInt8>>
 
     private static func text(_ bytes: Bytes) -> String { String(decoding: bytes, as: UTF8.self) }
+
+    /// As `elementsEqual`, which takes a step of an iterator for each byte.
+    private static func equal(_ bytes: Bytes, _ text: String) -> Bool {
+        guard bytes.count == text.utf8.count, let start = UnsafeBufferPointer(rebasing: bytes).baseAddress else {
+            return bytes.isEmpty && text.isEmpty
+        }
+        return text.utf8Span.span.withUnsafeBufferPointer { text in
+            memcmp(start, text.baseAddress!, text.count) == 0
+        }
+    }
 
     private static func lowercased(_ bytes: Bytes) -> String {
         let isLower = bytes.allSatisfy { $0 < 0x80 && ($0 < 0x41 || $0 > 0x5a) }

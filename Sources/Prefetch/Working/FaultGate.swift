@@ -50,7 +50,7 @@ final class FaultGate: Sendable {
     }
 
     /// Returns when there is no fault, or the worker leaves, or the task is cancelled.
-    func wait() async {
+    nonisolated(nonsending) func wait() async {
         while !Task.isCancelled {
             let mended = state.withLock { state in
                 state.message == nil || state.isForcedOpen ? nil : state.mended

@@ -50,32 +50,44 @@ public struct CacheKey: Sendable, Hashable, CustomStringConvertible {
     /// 256 leaves, like git: with 65,536 a list of ten thousand images creates a directory for nearly each, and mkdir with its block costs
     /// as much as the image's file. File systems index large directories.
     private func text(leaf: Bool, name: Bool) -> String {
+        String(unsafeUninitializedCapacity: Self.longest) { write(leaf: leaf, name: name, to: $0) }
+    }
+
+    /// Calls `body` with ``name``, or with ``path``, as a C string on the stack: two strings less for each image.
+    func withCString<Result>(isPath: Bool, _ body: (UnsafePointer<CChar>) -> Result) -> Result {
+        withUnsafeTemporaryAllocation(of: UInt8.self, capacity: Self.longest + 1) { text in
+            text[write(leaf: isPath, name: true, to: text)] = 0
+            return text.withMemoryRebound(to: CChar.self) { body($0.baseAddress!) }
+        }
+    }
+
+    private static let longest = 69
+
+    private func write(leaf: Bool, name: Bool, to text: UnsafeMutableBufferPointer<UInt8>) -> Int {
         digest.withUnsafeBytes { digest in
-            String(unsafeUninitializedCapacity: 69) { text in
-                var count = 0
-                if leaf {
-                    for byte in "v1/".utf8 {
-                        text[count] = byte
-                        count += 1
-                    }
-                    text[3] = Digest.digit(digest[0] >> 4)
-                    text[4] = UInt8(ascii: "/")
-                    text[5] = Digest.digit(digest[0] & 15)
-                    count = 6
+            var count = 0
+            if leaf {
+                for byte in "v1/".utf8 {
+                    text[count] = byte
+                    count += 1
                 }
-                if leaf && name {
-                    text[6] = UInt8(ascii: "/")
-                    count = 7
-                }
-                if name {
-                    for index in 1..<32 {
-                        text[count] = Digest.digit(digest[index] >> 4)
-                        text[count + 1] = Digest.digit(digest[index] & 15)
-                        count += 2
-                    }
-                }
-                return count
+                text[3] = Digest.digit(digest[0] >> 4)
+                text[4] = UInt8(ascii: "/")
+                text[5] = Digest.digit(digest[0] & 15)
+                count = 6
             }
+            if leaf && name {
+                text[6] = UInt8(ascii: "/")
+                count = 7
+            }
+            if name {
+                for index in 1..<32 {
+                    text[count] = Digest.digit(digest[index] >> 4)
+                    text[count + 1] = Digest.digit(digest[index] & 15)
+                    count += 2
+                }
+            }
+            return count
         }
     }
 }

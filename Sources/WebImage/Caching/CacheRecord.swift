@@ -136,9 +136,10 @@ public struct CacheRecord: Sendable, Equatable {
                 (digest == nil ? 0 : Self.digestFlag) | (hasAlpha ? Self.alphaFlag : 0)
                 | orientation.rawValue << Self.orientationShift
             bytes[3] = format.recordCode | (original?.format.recordCode ?? 0) << 4
+            // In ascending order: each store is of eight bytes, and zeros what follows the number.
             func put(_ value: Int, _ offset: Int, bits: Int) {
-                let value = min(max(0, value), 1 << bits - 1)
-                for byte in 0..<bits / 8 { bytes[offset + byte] = UInt8(truncatingIfNeeded: value >> (8 * byte)) }
+                let value = UInt64(min(max(0, value), 1 << bits - 1))
+                bytes.storeBytes(of: value.littleEndian, toByteOffset: offset, as: UInt64.self)
             }
             put(width, 4, bits: 24)
             put(height, 7, bits: 24)
@@ -146,9 +147,8 @@ public struct CacheRecord: Sendable, Equatable {
             put(0, 12, bits: 32)
             put(length, 16, bits: 40)
             put(original?.height ?? 0, 21, bits: 16)
-            bytes[23] = 0
             put(storedAt, 24, bits: 40)
-            bytes[29] = colorSpace.recordCode
+            put(Int(colorSpace.recordCode), 29, bits: 8)
             put(frameCount, 30, bits: 16)
             let tail = UnsafeMutableRawBufferPointer(rebasing: bytes[32..<64])
             if let digest {

@@ -68,7 +68,7 @@ public final class ImageFiles: Sendable {
         // O_NONBLOCK: opening a FIFO must not wait for a writer.
         let flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY
         let leaf = leaves.descriptor(key)
-        let opened = (leaf == nil ? key.path : key.name).withCString {
+        let opened = key.withCString(isPath: leaf == nil) {
             clinux_open_beneath(leaf ?? directory.descriptor, $0, flags, 0)
         }
         guard let file = OpenFile(opened) else {

@@ -119,7 +119,7 @@ struct ImagePublication {
     /// Links the file to its name if free.
     /// - Returns: 0 or an errno; `EEXIST` if the name is taken.
     private func publishFree(_ file: NewFile, _ ownRecord: [UInt8]?, in leaf: Int32) throws(WebImageError) -> Int32 {
-        guard let ownRecord else { return file.publish(as: key.name) }
+        guard let ownRecord else { return key.withCString(isPath: false) { file.publish(as: $0) } }
         var status = stat()
         guard fstatat(leaf, key.name, &status, AT_SYMLINK_NOFOLLOW) != 0 else { return EEXIST }
         // The record first: without the image it has no effect.

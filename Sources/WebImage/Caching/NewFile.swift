@@ -33,10 +33,8 @@ package struct NewFile: Sendable {
     /// systems lack hard links), a check and a rename with the folder locked.
     /// * `isLocked`: whether the caller has already locked the folder.
     /// - Returns: 0 or an errno; `EEXIST` if the name is taken.
-    package func publish(as name: String, isLocked: Bool = false) -> Int32 {
-        guard let temporaryName else {
-            return name.withCString { clinux_link_fd(descriptor, folder, $0) == 0 ? 0 : errno }
-        }
+    package func publish(as name: UnsafePointer<CChar>, isLocked: Bool = false) -> Int32 {
+        guard let temporaryName else { return clinux_link_fd(descriptor, folder, name) == 0 ? 0 : errno }
         if linkat(folder, temporaryName, folder, name, 0) == 0 { return 0 }
         guard [EPERM, EOPNOTSUPP, ENOSYS].contains(errno) else { return errno }
         if clinux_rename_noreplace(folder, temporaryName, folder, name) == 0 { return 0 }

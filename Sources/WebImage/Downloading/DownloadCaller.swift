@@ -32,13 +32,21 @@ final class DownloadCaller: Sendable {
     func cancel() { state.withLock { $0.isCancelled = true } }
     func begin(_ continuation: UnsafeContinuation<Void, Never>) { state.withLock { $0.continuation = continuation } }
 
-    /// Sets the result and wakes the caller; once.
-    func end(_ result: Result<DownloadedImage, WebImageError>) {
+    /// Sets the result, which the caller finds when it is resumed; once.
+    func take(_ result: Result<DownloadedImage, WebImageError>) { state.withLock { $0.result = result } }
+
+    /// Wakes the caller; once.
+    func resume() {
         let continuation = state.withLock { state in
-            state.result = result
             defer { state.continuation = nil }
             return state.continuation
         }
         continuation?.resume()
+    }
+
+    /// Sets the result and wakes the caller; once.
+    func end(_ result: Result<DownloadedImage, WebImageError>) {
+        take(result)
+        resume()
     }
 }

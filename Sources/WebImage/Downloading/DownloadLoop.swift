@@ -34,9 +34,9 @@ final class DownloadLoop {
     private var untrusted = UntrustedSites()
     private let tally: TransferTally
     private var idleWaiters: [UnsafeContinuation<Void, Never>] = []
-    /// Results of this and earlier turns for ``handOver()``: callers that are resumed together wake their threads once.
-    private var results: [(operation: DownloadOperation, result: Result<DownloadedImage, WebImageError>)] = []
-    private static let mostResults = 8
+    /// Callers that have their result, from this and earlier turns, for ``handOver()``: resumed together, they wake their threads once.
+    private var ended: [DownloadCaller] = []
+    private static let mostEnded = 8
     private var isInTurn = false
     /// Since when there has been something to download.
     private var busySince = 0.0
@@ -101,16 +101,14 @@ final class DownloadLoop {
         isInTurn = true
         defer { isInTurn = false }
         let sleep = runTransfers()
-        if results.count >= Self.mostResults || transfers.operations.isEmpty { handOver() }
-        return (sleep, !results.isEmpty)
+        if ended.count >= Self.mostEnded || transfers.operations.isEmpty { handOver() }
+        return (sleep, !ended.isEmpty)
     }
 
     /// Resumes the callers of all downloads that have ended.
     func handOver() {
-        guard !results.isEmpty else { return }
-        let all = results
-        results.removeAll(keepingCapacity: true)
-        for (operation, result) in all { operation.end(result) }
+        for caller in ended { caller.resume() }
+        ended.removeAll(keepingCapacity: true)
         wakeIdleWaiters()
     }
 
@@ -380,7 +378,7 @@ final class DownloadLoop {
         guard let index = operations.index(forKey: operation.key), operations[index].value === operation else { return }
         operations.remove(at: index)
         listeners.publishEnd(of: operation, result)
-        results.append((operation, result))
+        ended += operation.end(result)
         // Nothing else follows a call from outside a turn.
         if !isInTurn { handOver() }
     }

@@ -93,10 +93,12 @@ final class DownloadOperation {
         return true
     }
 
-    func end(_ result: Result<DownloadedImage, WebImageError>) {
+    /// Gives all callers the result, and returns them to be resumed.
+    func end(_ result: Result<DownloadedImage, WebImageError>) -> [DownloadCaller] {
         let all = waiters
         waiters = []
-        for waiter in all { waiter.end(result) }
+        for waiter in all { waiter.take(result) }
+        return all
     }
 
     /// Keeps the data for the `stop` event before the handle is reused.

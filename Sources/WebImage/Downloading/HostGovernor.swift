@@ -129,9 +129,9 @@ final class HostGovernor {
 
     /// Whether waiting URLs of a host should fail until its next probe is due, when it is examined again.
     func isAbandoned(_ host: String, now: Double) -> Bool {
-        guard let record = records[host], record.health.isAbandoned(waitLimit: silent.waitLimit, now: now) else {
-            return false
-        }
+        guard !silent.isEmpty, let record = records[host],
+            record.health.isAbandoned(waitLimit: silent.waitLimit, now: now)
+        else { return false }
         look(record, host, at: max(now, record.health.holdUntil))
         return true
     }
@@ -153,9 +153,9 @@ final class HostGovernor {
                 return error
             }
         }
-        guard let health = records[host]?.health, health.isAbandoned(waitLimit: silent.waitLimit, now: now),
-            health.isAbandoned(since: arrivedAt, wasAttempted: wasAttempted),
-            let since = health.unresponsiveSince, var error = health.cause
+        guard !silent.isEmpty, let health = records[host]?.health,
+            health.isAbandoned(waitLimit: silent.waitLimit, now: now),
+            health.isAbandoned(since: arrivedAt, wasAttempted: wasAttempted), let since = health.unresponsiveSince, var error = health.cause
         else { return nil }
         error.message = "the host has given no answer for \(Int(now - since)) s: \(error.message)"
         error.isTransient = false

@@ -43,7 +43,8 @@ final class SilentHosts {
     }
 
     func remove(_ host: String) {
-        if hosts.removeValue(forKey: host) != nil { skipStale() }
+        // Mostly there are none, and a look-up by name is not free.
+        if !hosts.isEmpty, hosts.removeValue(forKey: host) != nil { skipStale() }
     }
 
     /// A host whose URLs have waited long enough, once.

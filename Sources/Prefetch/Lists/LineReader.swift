@@ -45,7 +45,7 @@ struct LineReader: ~Copyable {
         var searched = start
         lineOffset = base + start
         while true {
-            if let newline = buffer[searched..<end].firstIndex(of: UInt8(ascii: "\n")) {
+            if let newline = newline(in: searched..<end) {
                 lineNumber += 1
                 defer { start = newline + 1 }
                 return trimmed(start..<newline)
@@ -67,6 +67,15 @@ struct LineReader: ~Copyable {
                 start = 0
             }
             try fill()
+        }
+    }
+
+    private func newline(in range: Range<Int>) -> Int? {
+        buffer.withUnsafeBytes { bytes in
+            guard let first = bytes.baseAddress, let found = memchr(first + range.lowerBound, 0x0A, range.count) else {
+                return nil
+            }
+            return UnsafeRawPointer(found) - first
         }
     }
 
@@ -92,7 +101,7 @@ struct LineReader: ~Copyable {
     private mutating func skipLongLine() throws(PrefetchError) -> (line: [UInt8], isCut: Bool)? {
         let head = Array(buffer[start..<(start + Self.longest)])
         while true {
-            if let newline = buffer[start..<end].firstIndex(of: UInt8(ascii: "\n")) {
+            if let newline = newline(in: start..<end) {
                 start = newline + 1
                 break
             }
@@ -106,14 +115,12 @@ struct LineReader: ~Copyable {
     }
 
     private func trimmed(_ range: Range<Int>) -> (line: [UInt8], isCut: Bool) {
-        var range = range
         if range.count > Self.longest { return (Array(buffer[range].prefix(Self.longest)), true) }
+        var (first, end) = (range.lowerBound, range.upperBound)
         let blank: (UInt8) -> Bool = { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") || $0 == UInt8(ascii: "\r") }
-        if lineNumber == 1, buffer[range].starts(with: [0xEF, 0xBB, 0xBF]) {
-            range = (range.lowerBound + 3)..<range.upperBound
-        }
-        while let first = range.first, blank(buffer[first]) { range = (first + 1)..<range.upperBound }
-        while let last = range.last, blank(buffer[last]) { range = range.lowerBound..<last }
-        return (Array(buffer[range]), false)
+        if lineNumber == 1, buffer[range].starts(with: [0xEF, 0xBB, 0xBF]) { first += 3 }
+        while first < end, blank(buffer[first]) { first += 1 }
+        while first < end, blank(buffer[end - 1]) { end -= 1 }
+        return (Array(buffer[first..<end]), false)
     }
 }

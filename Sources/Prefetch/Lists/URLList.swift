@@ -115,14 +115,14 @@ package struct URLList: Sendable, Equatable {
         if JSONLine.isOne(line), !isCut, let read = JSONLine(line), read.url != nil {
             return entry(read, number: number)
         }
-        if let (end, digest) = ImageLock.split(line), !isCut {
+        let hasControl = line.contains { $0 < 0x20 || $0 == 0x7F }
+        if !isCut, !hasControl, let text = try? UTF8Span(validating: line.span) {
+            return PrefetchJob.Entry(line: number, url: String(copying: text), isInvalid: !hasScheme(line))
+        }
+        if !isCut, let (end, digest) = ImageLock.split(line) {
             guard var entry = entry(Array(line[..<end]), isCut: false, number: number) else { return nil }
             if !entry.isInvalid { entry.settings = URLSettings(digest: digest) }
             return entry
-        }
-        let hasControl = line.contains { $0 < 0x20 || $0 == 0x7F }
-        if !isCut, !hasControl, let text = String(validating: line, as: UTF8.self) {
-            return PrefetchJob.Entry(line: number, url: text, isInvalid: !hasScheme(line))
         }
         return PrefetchJob.Entry(line: number, url: escaped(line.prefix(200)) + (isCut ? "…" : ""), isInvalid: true)
     }
@@ -148,7 +148,9 @@ package struct URLList: Sendable, Equatable {
 
     /// RFC 3986 section 3.1, and the `//` that every fetchable URL has.
     private static func hasScheme(_ line: [UInt8]) -> Bool {
-        guard let colon = line.prefix(20).firstIndex(of: UInt8(ascii: ":")), colon > 0 else { return false }
+        guard let colon = line.prefix(20).firstIndex(of: UInt8(ascii: ":")), colon > 0, colon + 2 < line.count else {
+            return false
+        }
         let scheme = line[..<colon].allSatisfy { byte in
             switch byte | 0x20 {
             case UInt8(ascii: "a")...UInt8(ascii: "z"): true
@@ -157,7 +159,7 @@ package struct URLList: Sendable, Equatable {
                     || byte == UInt8(ascii: "-") || byte == UInt8(ascii: ".")
             }
         }
-        return scheme && line[(colon + 1)...].starts(with: "//".utf8)
+        return scheme && line[colon + 1] == UInt8(ascii: "/") && line[colon + 2] == UInt8(ascii: "/")
     }
 
     private static func escaped(_ bytes: ArraySlice<UInt8>) -> String {

@@ -214,7 +214,9 @@ private struct PendingPush {
 
     mutating func append(_ entry: PrefetchJob.Entry, batch: String, jobSize: Int) {
         if jobs.isEmpty || jobsAreFull {
-            jobs.append(PrefetchJob(batch: batch, base: offset + count, entries: []))
+            var job = PrefetchJob(batch: batch, base: offset + count, entries: [])
+            job.entries.reserveCapacity(jobSize)
+            jobs.append(job)
             jobBytes = 0
         }
         jobs[jobs.count - 1].entries.append(entry)

@@ -62,18 +62,15 @@ package struct PrefetchJob: Sendable, Equatable {
     package func encoded() -> [UInt8] {
         var body: [UInt8] = []
         body.reserveCapacity(entries.count * 32)
-        var last: (line: Int, url: [UInt8]) = (-1, [])
+        var last: Entry?
         for entry in entries {
-            var url = entry.url
-            url.withUTF8 { bytes in
-                var (shared, tail) = (0, 0)
-                if !entry.isInvalid && entry.line == last.line + 1 {
-                    let most = min(bytes.count, last.url.count)
-                    while shared < most && bytes[shared] == last.url[shared] { shared += 1 }
-                    while shared + tail < most && bytes[bytes.count - 1 - tail] == last.url[last.url.count - 1 - tail] {
-                        tail += 1
-                    }
-                }
+            // An invalid line is never used as a prefix.
+            defer { last = entry.isInvalid ? nil : entry }
+            var (shared, tail) = (0, 0)
+            if let last, !entry.isInvalid, entry.line == last.line + 1 {
+                (shared, tail) = Self.common(entry.url, last.url)
+            }
+            entry.url.utf8Span.span.withUnsafeBufferPointer { bytes in
                 if shared < Self.minShared {
                     (shared, tail) = (0, 0)
                     if entry.isInvalid { body.append(UInt8(ascii: "!")) }
@@ -94,16 +91,25 @@ package struct PrefetchJob: Sendable, Equatable {
                     body.append(contentsOf: settings.text.utf8)
                 }
                 body.append(UInt8(ascii: "\n"))
-                // An invalid line is never used as a prefix.
-                last.line = entry.isInvalid ? -1 : entry.line
-                last.url.removeLast(last.url.count - min(shared, last.url.count))
-                last.url.append(contentsOf: UnsafeBufferPointer(rebasing: bytes[shared...]))
             }
         }
         let form = entries.contains { $0.settings != nil } ? 2 : 1
         var payload = Array("prefetch-job \(form) \(name) \(CRC32.hex(of: body))\n".utf8)
         payload.append(contentsOf: body)
         return payload
+    }
+
+    /// How many bytes two texts have in common at their beginnings, and of the rest at their ends.
+    private static func common(_ one: String, _ other: String) -> (first: Int, last: Int) {
+        one.utf8Span.span.withUnsafeBufferPointer { one in
+            other.utf8Span.span.withUnsafeBufferPointer { other in
+                let most = min(one.count, other.count)
+                var (first, last) = (0, 0)
+                while first < most && one[first] == other[first] { first += 1 }
+                while first + last < most && one[one.count - 1 - last] == other[other.count - 1 - last] { last += 1 }
+                return (first, last)
+            }
+        }
     }
 
     /// Nil if the payload is not a complete job of this form.

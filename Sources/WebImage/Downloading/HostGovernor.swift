@@ -155,7 +155,8 @@ final class HostGovernor {
         }
         guard !silent.isEmpty, let health = records[host]?.health,
             health.isAbandoned(waitLimit: silent.waitLimit, now: now),
-            health.isAbandoned(since: arrivedAt, wasAttempted: wasAttempted), let since = health.unresponsiveSince, var error = health.cause
+            health.isAbandoned(since: arrivedAt, wasAttempted: wasAttempted), let since = health.unresponsiveSince,
+            var error = health.cause
         else { return nil }
         error.message = "the host has given no answer for \(Int(now - since)) s: \(error.message)"
         error.isTransient = false

@@ -187,11 +187,13 @@ extension QueueReports.Report {
             if let url = item.unlist { unlisted += [position, RedisArgument(url)] }
         }
         var lengths: [UInt8] = []
+        func append(_ value: some FixedWidthInteger) { withUnsafeBytes(of: value.bigEndian) { lengths += $0 } }
         // Without downloads there are no lengths for Redis to add up.
-        let hasFetched = sizes.contains { $0 > 0 }
-        for (code, size) in zip(codes, sizes) where hasFetched && code != 0 {
-            let size = UInt32(clamping: size)
-            lengths += [UInt8(size >> 24), UInt8(size >> 16 & 255), UInt8(size >> 8 & 255), UInt8(size & 255)]
+        let all = zip(codes, sizes).filter { $0.0 != 0 }.map { UInt32(clamping: $0.1) }
+        let sum = all.reduce(0) { $0 + UInt64($1) }
+        if sum > 0 {
+            append(sum)
+            for size in all { append(size) }
         }
         return [
             RedisArgument(job), isFinal ? "1" : "0", RedisArgument(codes), RedisArgument(lengths),

@@ -3,11 +3,11 @@
 -- counts of the batch and of the worker (in this batch, and in its record), keeps the detail and the record and changes
 -- the failed set; then it completes the batch if that was the last one.
 -- ARGV: worker, batch, its nonce, most details kept, the id of the cache its images are in ("": unknown), that cache's
--- host and directory; then for each job: its name, "1" if it has ended, one byte per URL (0 = not reported), 4 bytes
--- big endian per URL that is not 0 (its length; "" if all are 0), the failures (5 bytes per run of equal neighbours:
--- first and last position, HTTP status in two, tries), number of details, (position, detail) …, number of URLs to list,
--- (position, URL, ms until it lapses or 0, tail of its metadata) …, number of URLs to take off the list,
--- (position, URL) ….
+-- host and directory; then for each job: its name, "1" if it has ended, one byte per URL (0 = not reported), big endian
+-- the sum of all lengths in 8 bytes and the length of each URL that is not 0 in 4 ("" if all are 0), the failures (5
+-- bytes per run of equal neighbours: first and last position, HTTP status in two, tries), number of details,
+-- (position, detail) …, number of URLs to list, (position, URL, ms until it lapses or 0, tail of its metadata) …,
+-- number of URLs to take off the list, (position, URL) ….
 -- Result: `OK`, then for each job 1 if this call was first to settle all its outcomes, else one byte per URL: the
 -- outcome if it was first, else 0; the state if the batch is over, `gone` if a later batch has the id; `BROKEN` and why
 -- if a key of the batch has another type.
@@ -75,23 +75,39 @@ local function place(start, n, first, images)
   end
   redis.call('SETRANGE', places(id), start, row)
 end
--- Compares strings, and bytes only if some were settled before: most reports are the first for all their URLs, and many
--- have one code.
+-- Compares strings, and in one pass the bytes of a job that had settled some before: most reports are the first for all
+-- their URLs, and many have one code.
 local function settle(name, start, n, isFinal, said, lengths)
   local base = tonumber(start)
-  local old, first = redis.call('GETRANGE', outcomes(id), start, base + n - 1), said
+  local old = redis.call('GETRANGE', outcomes(id), start, base + n - 1)
   local untouched = old == all(0, #old)
-  if not untouched then
-    local was, mine = {old:byte(1, -1)}, {said:byte(1, -1)}
-    for i = 1, n do if (was[i] or 0) ~= 0 then mine[i] = 0 end end
-    first = string.char(unpack(mine))
-  end
-  local codes, c = {}, 0
-  local one = first:byte(1)
-  if first == all(one, n) then
-    codes[one] = n
+  local first, codes, c = said, {}, 0
+  if untouched then
+    old = said
+    local one = said:byte(1)
+    if said == all(one, n) then
+      codes[one] = n
+    else
+      for _, code in ipairs({said:byte(1, -1)}) do codes[code] = (codes[code] or 0) + 1 end
+    end
+    if lengths ~= '' then bytes = bytes + struct.unpack('>I8', lengths) end
   else
-    for _, code in ipairs({first:byte(1, -1)}) do codes[code] = (codes[code] or 0) + 1 end
+    local was, mine, offset = {old:byte(1, -1)}, {said:byte(1, -1)}, 9
+    for i = 1, n do
+      local code, before = mine[i], was[i] or 0
+      if code ~= 0 then
+        if before == 0 then
+          before = code
+          codes[code] = (codes[code] or 0) + 1
+          if lengths ~= '' then bytes = bytes + struct.unpack('>I4', lengths, offset) end
+        else
+          mine[i] = 0
+        end
+        offset = offset + 4
+      end
+      was[i] = before
+    end
+    first, old = string.char(unpack(mine)), string.char(unpack(was))
   end
   codes[0] = nil
   for code, k in pairs(codes) do
@@ -102,23 +118,7 @@ local function settle(name, start, n, isFinal, said, lengths)
   new = new + c
   local images = (codes[1] or 0) + (codes[2] or 0) + (codes[3] or 0)
   if images > 0 and ARGV[5] ~= '' then place(base, n, first, images) end
-  if c > 0 and lengths ~= '' then
-    local offset = 1
-    for i = 1, n do
-      if said:byte(i) ~= 0 then
-        if untouched or first:byte(i) ~= 0 then bytes = bytes + struct.unpack('>I4', lengths, offset) end
-        offset = offset + 4
-      end
-    end
-  end
   if c > 0 then
-    if untouched then
-      old = said
-    else
-      local both = {old:byte(1, -1)}
-      for i = 1, n do both[i] = (both[i] or 0) ~= 0 and both[i] or first:byte(i) end
-      old = string.char(unpack(both))
-    end
     redis.call('SETRANGE', outcomes(id), start, old)
     -- A repair has counted these already and has to know.
     if base < recounted then

@@ -54,7 +54,7 @@ final class ConcurrencyLoop {
 
     private func bounds() -> ConcurrencyBounds {
         var bounds = ConcurrencyBounds(descriptors: worker.configuration.concurrencyLimit)
-        if let free = MachineMemory.available {
+        if let free = MachineMemory().available {
             let more = free / 2 / Self.bytesPerTransfer / Self.memoryStep * Self.memoryStep
             bounds.memory = max(ConcurrencyController.start, more)
         }

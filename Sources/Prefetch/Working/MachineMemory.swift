@@ -1,25 +1,48 @@
 internal import Glibc
 
 /// Free memory, by proc(5) and the kernel's page on cgroup v2. These files are made when they are read, so that no disk is waited for.
-enum MachineMemory {
-    /// Bytes that this process may still take: of the machine, and of its control group where that has a limit; nil if unknown.
-    static var available: Int? {
-        guard let machine = number("/proc/meminfo", after: "MemAvailable:") else { return nil }
-        guard let limit = number("/sys/fs/cgroup/memory.max", after: ""),
-            let used = number("/sys/fs/cgroup/memory.current", after: "")
-        else { return machine * 1024 }
-        return min(machine * 1024, max(0, limit - used))
+struct MachineMemory {
+    var proc = "/proc"
+    var groups = "/sys/fs/cgroup"
+
+    /// Bytes that this process may still take: of the machine, of its control group, and of each group around that; nil if unknown.
+    var available: Int? {
+        guard let machine = number("\(proc)/meminfo", after: "MemAvailable:") else { return nil }
+        var free = machine * 1024
+        // Version 2 has the one line without names of controllers. Seen from a namespace of its own a group is the root, from another `..`.
+        var path = line("\(proc)/self/cgroup", after: "0::/") ?? ""
+        if path.hasPrefix("..") { path = "" }
+        while true {
+            free = min(free, left(in: path.isEmpty ? groups : "\(groups)/\(path)") ?? free)
+            guard !path.isEmpty else { return free }
+            path = String(path[..<(path.lastIndex(of: "/") ?? path.startIndex)])
+        }
+    }
+
+    /// What a group may take up to its limit; nil if it has none. The kernel drops cached files before it refuses memory.
+    private func left(in group: String) -> Int? {
+        guard let limit = number("\(group)/memory.max", after: ""),
+            let used = number("\(group)/memory.current", after: "")
+        else { return nil }
+        let files = ["inactive_file ", "active_file ", "slab_reclaimable "]
+        let cached = files.reduce(0) { $0 + (number("\(group)/memory.stat", after: $1) ?? 0) }
+        return max(0, limit - max(0, used - cached))
     }
 
     /// The number after a word at the start of a line.
-    private static func number(_ path: String, after word: String) -> Int? {
+    private func number(_ path: String, after word: String) -> Int? {
+        line(path, after: word).flatMap { Int($0.drop { $0 == " " }.prefix { $0.isNumber }) }
+    }
+
+    /// What follows a word at the start of a line.
+    private func line(_ path: String, after word: String) -> String? {
         guard let file = fopen(path, "re") else { return nil }
         defer { fclose(file) }
-        var buffer = [CChar](repeating: 0, count: 128)
+        var buffer = [CChar](repeating: 0, count: 4096)
         while fgets(&buffer, Int32(buffer.count), file) != nil {
-            let line = String(decoding: buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
-            guard line.hasPrefix(word) else { continue }
-            return Int(line.dropFirst(word.count).drop { $0 == " " }.prefix { $0.isNumber })
+            let bytes = buffer.prefix { $0 != 0 && $0 != 10 }.map { UInt8(bitPattern: $0) }
+            let line = String(decoding: bytes, as: UTF8.self)
+            if line.hasPrefix(word) { return String(line.dropFirst(word.count)) }
         }
         return nil
     }

@@ -9,7 +9,7 @@ struct MachineMemory {
     var available: Int? {
         guard let machine = number("\(proc)/meminfo", after: "MemAvailable:") else { return nil }
         var free = machine * 1024
-        // Version 2 has the one line without names of controllers. Seen from a namespace of its own a group is the root, from another `..`.
+        // Version 2 has the one line without names of controllers. In a namespace the path is relative to its root, and begins with `..` outside.
         var path = line("\(proc)/self/cgroup", after: "0::/") ?? ""
         if path.hasPrefix("..") { path = "" }
         while true {
@@ -24,10 +24,18 @@ struct MachineMemory {
         guard let limit = number("\(group)/memory.max", after: ""),
             let used = number("\(group)/memory.current", after: "")
         else { return nil }
-        let files = ["inactive_file ", "active_file ", "slab_reclaimable "]
-        let cached = files.reduce(0) { $0 + (number("\(group)/memory.stat", after: $1) ?? 0) }
+        var cached = 0
+        // Once: the kernel adds up its counters over all processors whenever this file is read.
+        _ = first(of: "\(group)/memory.stat") { line -> Bool? in
+            let words = line.split(separator: " ")
+            if words.count == 2, Self.cached.contains(words[0]) { cached += Int(words[1]) ?? 0 }
+            return nil
+        }
         return max(0, limit - max(0, used - cached))
     }
+
+    /// What the kernel drops if memory is short, by its names in memory.stat.
+    private static let cached: [Substring] = ["inactive_file", "active_file", "slab_reclaimable"]
 
     /// The number after a word at the start of a line.
     private func number(_ path: String, after word: String) -> Int? {
@@ -36,13 +44,17 @@ struct MachineMemory {
 
     /// What follows a word at the start of a line.
     private func line(_ path: String, after word: String) -> String? {
+        first(of: path) { $0.hasPrefix(word) ? String($0.dropFirst(word.count)) : nil }
+    }
+
+    /// The first result for a line of a file.
+    private func first<Result>(of path: String, _ result: (String) -> Result?) -> Result? {
         guard let file = fopen(path, "re") else { return nil }
         defer { fclose(file) }
         var buffer = [CChar](repeating: 0, count: 4096)
         while fgets(&buffer, Int32(buffer.count), file) != nil {
             let bytes = buffer.prefix { $0 != 0 && $0 != 10 }.map { UInt8(bitPattern: $0) }
-            let line = String(decoding: bytes, as: UTF8.self)
-            if line.hasPrefix(word) { return String(line.dropFirst(word.count)) }
+            if let found = result(String(decoding: bytes, as: UTF8.self)) { return found }
         }
         return nil
     }

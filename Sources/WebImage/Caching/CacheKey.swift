@@ -53,7 +53,7 @@ public struct CacheKey: Sendable, Hashable, CustomStringConvertible {
         String(unsafeUninitializedCapacity: Self.longest) { write(leaf: leaf, name: name, to: $0) }
     }
 
-    /// Calls `body` with ``name``, or with ``path``, as a C string on the stack: two strings less for each image.
+    /// Calls `body` with ``name``, or with ``path``, as a C string on the stack, which saves two allocated strings per image.
     func withCString<Result>(isPath: Bool, _ body: (UnsafePointer<CChar>) -> Result) -> Result {
         withUnsafeTemporaryAllocation(of: UInt8.self, capacity: Self.longest + 1) { text in
             text[write(leaf: isPath, name: true, to: text)] = 0

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Prefetch
 
-@Suite("The memory that a worker may take")
+@Suite("Free memory of the machine and of control groups")
 struct MachineMemoryTests {
     private let folder = TemporaryDirectory()
     private static let mebibyte = 1 << 20
@@ -34,7 +34,7 @@ struct MachineMemoryTests {
         #expect(MachineMemory(proc: folder.path("none"), groups: folder.path("cgroup")).available == nil)
     }
 
-    @Test("Of a group with a limit it is what is left of that; cached files are no use of it")
+    @Test("In a group with a limit it is what is left of the limit; the page cache does not count as used")
     func limit() {
         // A container sees its own group as the root.
         let own = Self.group("", max: "\(1024 * Self.mebibyte)", current: 1000, cached: 600)

@@ -9,6 +9,28 @@ struct BodyBlock: Sendable {
     var start: UnsafeMutableRawPointer { memory.pointer }
 }
 
+/// A block, and how many bytes of it are filled.
+struct FilledBlock: Sendable {
+    let block: BodyBlock
+    private(set) var count = 0
+
+    var room: Int { block.capacity - count }
+
+    /// Valid until the block is given back.
+    var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: block.start, count: count) }
+
+    init(_ block: BodyBlock, count: Int = 0) {
+        self.block = block
+        self.count = count
+    }
+
+    mutating func append(_ new: UnsafeRawBufferPointer) {
+        guard let source = new.baseAddress else { return }
+        (block.start + count).copyMemory(from: source, byteCount: new.count)
+        count += new.count
+    }
+}
+
 /// Blocks of memory that one body after the other uses. The block given back last is the next one taken, which the processor's caches still
 /// have; malloc(3) searches lists for blocks of this size, and splits and joins them.
 final class BodyBlocks: Sendable {

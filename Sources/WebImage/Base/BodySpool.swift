@@ -15,24 +15,40 @@ final class BodySpool: Sendable {
 
     /// Pending bytes at which the spool is full.
     static let maxPending = 1 << 20
+    /// Bytes that are written by one call while the disk keeps up.
+    private static let blockSize = 128 << 10
 
     private struct State {
         var file: Int32 = -1
-        var chunks: [[UInt8]] = []
+        var blocks: [FilledBlock] = []
         var pending = 0
         var isWriting = false
         var error: WebImageError?
         var hasRoom: (@Sendable () -> Void)?
         var finishers: [UnsafeContinuation<Void, Never>] = []
+
+        mutating func append(_ bytes: UnsafeRawBufferPointer) {
+            pending += bytes.count
+            if let last = blocks.indices.last, blocks[last].room >= bytes.count { return blocks[last].append(bytes) }
+            var block = FilledBlock(BodyBlocks.shared.take(max(bytes.count, BodySpool.blockSize)))
+            block.append(bytes)
+            blocks.append(block)
+        }
     }
 
     private let place: Place
-    private let state = Locked(State())
+    private let state: Locked<State>
 
-    init(_ place: Place) { self.place = place }
+    /// The file begins with `first`, which is given back once it is written.
+    init(_ place: Place, first: FilledBlock?) {
+        self.place = place
+        state = Locked(State(blocks: first.map { [$0] } ?? [], pending: first?.count ?? 0))
+    }
 
     deinit {
-        let (file, pool) = (state.withLock { $0.file }, place.pool)
+        let (file, blocks) = state.withLock { ($0.file, $0.blocks) }
+        let pool = place.pool
+        Self.giveBack(blocks)
         guard file >= 0 else { return }
         // The last close of an unnamed file frees its blocks, which may block on the disk.
         guard let pool else {
@@ -45,14 +61,12 @@ final class BodySpool: Sendable {
     /// The descriptor, owned by the spool; nil before the first write.
     var fileDescriptor: Int32? { state.withLock { $0.file >= 0 ? $0.file : nil } }
 
-    /// Queues bytes for writing.
+    /// Queues a copy of bytes for writing.
     /// - Throws: `localFault` if an earlier write failed.
-    func append(_ bytes: [UInt8]) throws(WebImageError) {
-        guard !bytes.isEmpty else { return }
+    func append(_ bytes: UnsafeRawBufferPointer) throws(WebImageError) {
         let (error, isIdle) = state.withLock { state -> (WebImageError?, Bool) in
             if let error = state.error { return (error, false) }
-            state.chunks.append(bytes)
-            state.pending += bytes.count
+            state.append(bytes)
             defer { state.isWriting = true }
             return (nil, !state.isWriting)
         }
@@ -90,13 +104,13 @@ final class BodySpool: Sendable {
 
     private func writeAll() {
         while true {
-            let (chunks, file) = state.withLock { state in
-                defer { state.chunks = [] }
-                return (state.chunks, state.file)
+            let (blocks, file) = state.withLock { state in
+                defer { state.blocks = [] }
+                return (state.blocks, state.file)
             }
-            guard !chunks.isEmpty else {
+            guard !blocks.isEmpty else {
                 let finishers = state.withLock { state -> [UnsafeContinuation<Void, Never>]? in
-                    guard state.chunks.isEmpty else { return nil }
+                    guard state.blocks.isEmpty else { return nil }
                     defer { state.finishers = [] }
                     state.isWriting = false
                     return state.finishers
@@ -106,12 +120,14 @@ final class BodySpool: Sendable {
                 return
             }
             var failure: WebImageError?
-            do throws(WebImageError) { try write(chunks, to: file) } catch { failure = error }
+            do throws(WebImageError) { try write(blocks, to: file) } catch { failure = error }
+            Self.giveBack(blocks)
             let hasRoom = state.withLock { state in
-                state.pending -= chunks.reduce(0) { $0 + $1.count }
+                state.pending -= blocks.reduce(0) { $0 + $1.count }
                 if let failure {
                     state.error = failure
-                    state.chunks = []
+                    Self.giveBack(state.blocks)
+                    state.blocks = []
                     state.pending = 0
                 }
                 guard state.pending < Self.maxPending else { return nil as (@Sendable () -> Void)? }
@@ -122,7 +138,7 @@ final class BodySpool: Sendable {
         }
     }
 
-    private func write(_ chunks: [[UInt8]], to opened: Int32) throws(WebImageError) {
+    private func write(_ blocks: [FilledBlock], to opened: Int32) throws(WebImageError) {
         var file = opened
         if file < 0 {
             file = try place.open()
@@ -130,12 +146,16 @@ final class BodySpool: Sendable {
         }
         let call = place.calls?.begin()
         defer { if let call { place.calls?.end(call) } }
-        for chunk in chunks {
-            let code = chunk.span.withUnsafeBytes { OpenFile.write($0, to: file) }
+        for block in blocks {
+            let code = OpenFile.write(block.bytes, to: file)
             guard code == 0 else {
                 throw WebImageError(
                     .localFault, "cannot write a temporary file: \(errnoText(code))", underlyingCode: code)
             }
         }
+    }
+
+    private static func giveBack(_ blocks: [FilledBlock]) {
+        for filled in blocks { BodyBlocks.shared.giveBack(filled.block) }
     }
 }

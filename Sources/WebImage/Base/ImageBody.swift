@@ -83,30 +83,26 @@ public final class ImageBody: Sendable {
     /// - Throws: `localFault` if the file cannot be created or written; other threads' errors surface in the next call or in ``finish()``.
     package func append(_ new: UnsafeRawBufferPointer) throws(WebImageError) {
         // No I/O under the lock.
-        let (spool, first) = storage.withLock { storage -> (BodySpool?, [UInt8]) in
-            if let spool = storage.spool {
-                storage.count += new.count
-                return (spool, [])
-            }
+        let spool = storage.withLock { storage -> BodySpool? in
             let (before, count) = (storage.count, storage.count + new.count)
+            if let spool = storage.spool {
+                storage.count = count
+                return spool
+            }
             guard count > memoryLimit, let place else {
                 if count > storage.block?.capacity ?? 0 { storage.reserve(max(count, 2 * before)) }
                 if let block = storage.block, let source = new.baseAddress {
                     (block.start + before).copyMemory(from: source, byteCount: new.count)
                 }
                 storage.count = count
-                return (nil, [])
+                return nil
             }
-            let first = storage.block.map { Array(UnsafeRawBufferPointer(start: $0.start, count: before)) } ?? []
-            storage.giveBack()
-            storage.count = count
-            let spool = BodySpool(place)
-            storage.spool = spool
-            return (spool, first)
+            // What has arrived is written from where it is.
+            let spool = BodySpool(place, first: storage.block.map { FilledBlock($0, count: before) })
+            (storage.spool, storage.block, storage.count) = (spool, nil, count)
+            return spool
         }
-        guard let spool else { return }
-        try spool.append(first)
-        try spool.append(Array(new))
+        try spool?.append(new)
     }
 
     /// Calls `body` with all bytes; a file is mapped for the duration of the call.

@@ -10,12 +10,13 @@ import time
 
 import chart
 import rig
+from server import Server
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 # Seconds to the first byte, bytes a second of each transfer, connections that are taken; 0: any. Median bytes of an image.
 CASES = {
     "latency": ("origins that take 100 ms", 0.1, 0, 0, 20_000),
-    "rate": ("1 MB/s from each transfer", 0.1, 1_000_000, 0, 500_000),
+    "rate": ("1 MB/s from each transfer", 0, 1_000_000, 0, 500_000),
     "router": ("new connections over 300 are dropped, 300 ms", 0.3, 0, 300, 20_000),
 }
 
@@ -102,23 +103,36 @@ def run_once(bench, options, name, setting, urls):
     return watcher, watcher.rate(begin, end), last[1] / max(1, last[1] + last[2])
 
 
+class SlowOrigin:
+    """A process with a port and an end, as Server is."""
+
+    def __init__(self, bench, images, delay, most):
+        words = [sys.executable, "-B", f"{HERE}/slow_origin.py", images, str(delay), str(most)]
+        self.process = bench.start(words, stdout=subprocess.PIPE)
+        self.port = int(self.process.stdout.readline())
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait()
+
+
 def run_case(bench, options, name):
     what, delay, rate, most, size = CASES[name]
     images = bench.path(f"images-{name}")
     bench.run([bench.program("prefetch-origin"), "generate", images, "--count", "60", "--median", str(size), "--seed", "1"])
     with open(f"{images}/manifest.tsv", encoding="ascii") as manifest:
         names = [line.split()[0] for line in manifest]
-    words = [sys.executable, "-B", f"{HERE}/slow_origin.py", images, str(delay), str(rate), str(most)]
     rows = []
     for setting in [*options.fixed.split(","), "auto"]:
         # A new origin each: no connection of the run before is left.
-        origin = bench.start(words, stdout=subprocess.PIPE)
-        port = int(origin.stdout.readline())
+        if rate:
+            origin = Server(bench.path(f"nginx-{name}-{setting}"), images, 1, False, address="0.0.0.0", rate=rate)
+        else:
+            origin = SlowOrigin(bench, images, delay, most)
         count = int((options.settle + options.seconds + 5) * (4000 if rate == 0 else 800))
-        urls = [f"http://127.1.0.{1 + number % options.origins}:{port}/{names[number % len(names)]}?{number}" for number in range(count)]
+        urls = [f"http://127.1.0.{1 + number % options.origins}:{origin.port}/{names[number % len(names)]}?{number}" for number in range(count)]
         watcher, speed, success = run_once(bench, options, name, setting, bench.write(f"{name}-{setting}.txt", urls))
-        origin.terminate()
-        origin.wait()
+        origin.stop()
         rows.append((setting, speed, success, watcher))
         rig.say(f"{name} {setting}: {speed:,.0f} images/s, {100 * success:.2f} % came, ends with {watcher.readings[-1][3]} transfers")
     return what, rows

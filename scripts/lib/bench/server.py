@@ -35,7 +35,7 @@ http {{
     uwsgi_temp_path {folder}/t4;
     scgi_temp_path {folder}/t5;
     types {{ image/jpeg jpg; image/png png; image/gif gif; image/webp webp; }}
-    server {{ listen {address}:{port} backlog=4096{reuse}; root {root}; }}
+    server {{ listen {address}:{port} backlog=4096{reuse}; root {root};{limit} }}
 }}
 """
 
@@ -47,7 +47,9 @@ def free_port():
 
 
 class Server:
-    def __init__(self, folder, root, workers, priority, keeps_times=False, address="127.0.0.1"):
+    """Takes any number of connections, and gives each answer `rate` bytes a second; 0: as many as it can."""
+
+    def __init__(self, folder, root, workers, priority, keeps_times=False, address="127.0.0.1", rate=0):
         os.makedirs(folder)
         hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
         files = min(20_000, hard if hard != resource.RLIM_INFINITY else 20_000)
@@ -65,6 +67,7 @@ class Server:
             port=self.port,
             reuse=" reuseport" if workers > 1 else "",
             root=root,
+            limit=f" limit_rate {rate};" if rate else "",
         )
         with open(f"{folder}/nginx.conf", "w", encoding="utf-8") as file:
             file.write(configuration)

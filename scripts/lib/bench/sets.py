@@ -28,7 +28,7 @@ QUIET_CORES = 0.25
 SETS = {
     "web": (27_000, 10_000, 64, EVERY, "images of the web"),
     "small": (9_500, 10_000, 64, EVERY, "small images"),
-    "large": (1_000_000, 200, 32, EVERY, "large images"),
+    "large": (1_000_000, 1_000, 32, EVERY, "large images"),
     "latency": (27_000, 10_000, 512, EVERY, "the server takes 50 to 100 ms for each answer"),
     "short": (27_000, 5_000, 64, ["prefetch", "bare", "curl"], "a short list, from start to exit"),
     "hostile": (27_000, 4_000, 32, ["prefetch", "curl", "wget2", "aria2", "aiohttp"], "stalls, drips, errors and cut bodies in the list"),

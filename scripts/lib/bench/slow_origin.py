@@ -1,5 +1,5 @@
-"""An origin on every loopback address that answers after a delay, at a rate for each connection, and takes no more than so many connections:
-the first packets of others are dropped. Called by auto.py: FOLDER DELAY RATE CONNECTIONS (rate and connections 0: any); prints its port."""
+"""An origin on every loopback address that answers after a delay and takes no more than so many connections: the first packets of others are
+dropped. Called by auto.py: FOLDER DELAY CONNECTIONS (0: any); prints its port."""
 
 import collections
 import heapq
@@ -9,16 +9,16 @@ import socket
 import sys
 import time
 
-# What a connection with a rate is given at one time lasts this long.
-SLICE = 0.05
+# Until a socket that was full is tried again.
+AGAIN = 0.05
 
 
 class Origin:
-    def __init__(self, folder, delay, rate, most):
+    def __init__(self, folder, delay, most):
         with open(f"{folder}/manifest.tsv", encoding="ascii") as manifest:
             names = [line.split()[0] for line in manifest]
         self.bodies = {name: self.read(f"{folder}/{name}") for name in names}
-        self.delay, self.rate, self.most = delay, rate, most
+        self.delay, self.most = delay, most
         self.listener = socket.socket()
         self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self.listener.bind(("0.0.0.0", 0))
@@ -93,17 +93,16 @@ class Origin:
         self.pending[descriptor] = text
 
     def send(self, descriptor, data):
-        """As much as the rate and the socket allow; the rest when its time has come."""
-        step = data if not self.rate else data[: int(self.rate * SLICE)]
+        """As much as the socket takes; the rest later."""
         try:
-            sent = self.open[descriptor].send(step)
+            sent = self.open[descriptor].send(data)
         except BlockingIOError:
             sent = 0
         except OSError:
             self.close(descriptor)
             return
         if sent < len(data):
-            self.later(SLICE, descriptor, memoryview(data)[sent:])
+            self.later(AGAIN, descriptor, memoryview(data)[sent:])
 
     def run(self):
         self.watch()
@@ -125,8 +124,8 @@ class Origin:
 def main():
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    folder, delay, rate, most = sys.argv[1], *(float(word) for word in sys.argv[2:5])
-    origin = Origin(folder, delay, rate, int(most))
+    folder, delay, most = sys.argv[1:]
+    origin = Origin(folder, float(delay), int(most))
     print(origin.listener.getsockname()[1], flush=True)
     origin.run()
 

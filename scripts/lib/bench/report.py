@@ -86,9 +86,6 @@ def markdown(facts, corpus, all_tools, rows):
     return "\n".join(lines)
 
 
-MARKS = ("<!-- from scripts/bench web -->", "<!-- end of scripts/bench web -->")
-
-
 def short(facts, all_tools, rows):
     """The few columns a newcomer reads."""
     lines = [
@@ -109,15 +106,3 @@ def short(facts, all_tools, rows):
         f"{facts['date'].split()[0]}; `scripts/bench web` measures it again, [docs/BENCHMARK.md](docs/BENCHMARK.md) has the settings.",
     ]
     return "\n".join(lines)
-
-
-def replace_block(path, text):
-    """Puts the text between the two marks of a file."""
-    with open(path, encoding="utf-8") as file:
-        whole = file.read()
-    head, found, rest = whole.partition(MARKS[0])
-    _, ended, tail = rest.partition(MARKS[1])
-    if not found or not ended:
-        raise ValueError(f"{path} has no block from '{MARKS[0]}' to '{MARKS[1]}'")
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(f"{head}{MARKS[0]}\n{text}\n{MARKS[1]}{tail}")

@@ -15,11 +15,13 @@ import time
 
 import left
 import machine
+import page
 import report
 from corpus import QUERIES, Corpus
 from server import Server
 from tools import all_tools
 
+SCRIPT = "scripts/bench web"
 FILE_OVERHEAD = 4096
 MARGIN = 2 << 30
 # For five minutes after many files were deleted, ext4 looks at every recently freed inode before it takes one: file creation then
@@ -65,7 +67,8 @@ def arguments():
     parser.add_argument("--truncate", action="store_true", help="empty the files of a run once they are counted: less room")
     parser.add_argument("--priority", action="store_true", help="client and server go before other programs; needs root")
     parser.add_argument("--json", metavar="FILE", help="all measured values")
-    parser.add_argument("--readme", metavar="FILE", help="put a short table between the marks of this file")
+    parser.add_argument("--page", metavar="FILE", help="put the tables into this page, in place of those before")
+    parser.add_argument("--readme", metavar="FILE", action="append", default=[], help="put a short table into this file; may be repeated")
     parser.add_argument("--keep", action="store_true", help="leave the files of every run")
     # What scripts/bench has built.
     parser.add_argument("--binaries", required=True, help=argparse.SUPPRESS)
@@ -232,9 +235,9 @@ def main():
             "broken": len(corpus.broken),
             "missing": corpus.missing,
         }
-        print(report.markdown(facts, described, tools, rows), flush=True)
-        if options.readme:
-            report.replace_block(options.readme, report.short(facts, tools, rows))
+        page.publish(options.page, SCRIPT, [report.markdown(facts, described, tools, rows)])
+        for path in options.readme:
+            page.put(path, SCRIPT, report.short(facts, tools, rows))
         if options.json:
             with open(options.json, "w", encoding="utf-8") as file:
                 json.dump({"v": 1, **facts, "corpus": described, "runs": rows}, file, indent=1)

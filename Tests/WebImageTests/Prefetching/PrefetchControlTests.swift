@@ -27,10 +27,11 @@ private final class HeldLoader: ImageLoading {
 
     /// Returns when the loads of these URLs have started.
     func waitForStarts(of urls: [String]) async {
-        var count = started.count
-        while !Set(urls).isSubset(of: started) {
-            count = max(count, started.count) + 1
-            await waitForStarts(count)
+        while true {
+            // Read once: what starts after it is what is waited for.
+            let known = started
+            if Set(urls).isSubset(of: known) { return }
+            await waitForStarts(known.count + 1)
         }
     }
 

@@ -280,7 +280,7 @@ final class NameResolver {
             let since = part.failingSince ?? flight.began
             part.failingSince = since
             part.failures += 1
-            var isOver = now - since >= settings.waitLimit
+            var isOver = now - max(since, window.answersSince) >= settings.waitLimit
             var step = part.failures - 1
             if case .unanswered = reply {
                 isOver = isOver && part.failures >= Self.fewestUnanswered

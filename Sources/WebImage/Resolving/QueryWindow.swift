@@ -66,6 +66,8 @@ struct QueryWindow {
     private(set) var answeredAt = -Double.infinity
     /// Since when the resolver has answered nothing; nil while it answers.
     private(set) var silentSince: Double?
+    /// When the last silence ended: a name's patience counts from then, since nothing was learned of it before.
+    private(set) var answersSince = -Double.infinity
 
     init(timeout: Double = 2) { self.timeout = timeout }
 
@@ -136,7 +138,7 @@ struct QueryWindow {
         (dueSince, timeoutsSinceAnswer) = (now, 0)
         latency = latency.map { $0 + (seconds - $0) / 8 } ?? seconds
         guard silentSince != nil else { return }
-        silentSince = nil
+        (silentSince, answersSince) = (nil, now)
         (limit, startsSlowly, failedLevel, hasTimedOut) = (Self.initial, true, .infinity, false)
         beginLevel(now: now)
     }

@@ -154,6 +154,29 @@ struct NameResolverTests {
         #expect(await downloader.activity.names.silence == nil)
     }
 
+    @Test("The time in which a resolver is silent is not time that a name has failed for")
+    func patience() async throws {
+        let origin = try origin()
+        let names = try NameServer { .addresses(["127.0.0.1"], to: $0) }
+        let downloader = try downloader(names) { $0.hosts.waitLimit = 2 }
+        #expect(await downloader.failure("http://known.test:\(origin.port)/") == nil)
+        names.setZone { $0.name == "fails.test" && $0.number == 1 ? NameAnswer(.serverFailure) : .silence }
+        let waiting = Task { await downloader.failure("http://fails.test:\(origin.port)/") }
+        try await until { await downloader.activity.names.silence != nil }
+        let failing = Locked(true)
+        names.setZone { question in
+            guard question.name == "fails.test" else { return .addresses(["127.0.0.1"], to: question) }
+            // Once more, and then it is well.
+            let fails = failing.withLock { failing in
+                defer { failing = false }
+                return failing
+            }
+            return fails ? NameAnswer(.serverFailure) : .addresses(["127.0.0.1"], to: question)
+        }
+        #expect(await waiting.value == nil)
+        #expect(!failing.withLock { $0 })
+    }
+
     /// resolv.conf(5) has no ports.
     private static let mayListen = (try? NameServer(address: "127.77.0.3", port: 53) { _ in .silence }) != nil
 

@@ -162,7 +162,8 @@ struct ResolverSimulation {
             names[window][name].failures += 1
             let (failures, since) = (names[window][name].failures, names[window][name].failingSince ?? ticket.began)
             names[window][name].failingSince = since
-            if now - since >= world.waitLimit, end == .failed || failures >= 4 {
+            let answering = now - max(since, windows[window].answersSince)
+            if answering >= world.waitLimit, end == .failed || failures >= 4 {
                 result.givenUp += 1
                 result.end = now
                 return

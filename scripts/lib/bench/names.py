@@ -171,7 +171,8 @@ class Bench:
         resolver.stop()
         case = f"resolver silent for {options.silence} s in mid run"
         lost = 2000 - outcomes.get("downloaded", 0)
-        self.row(case, "URLs lost", "0", f"{lost:,}", lost == 0)
+        causes = ", ".join(f"{cause} {count:,}" for cause, count in outcomes.items() if count and cause != "downloaded")
+        self.row(case, "URLs lost", "0", f"{lost:,}" + (f" ({causes})" if causes else ""), lost == 0)
         times = []
         with open(self.log, encoding="ascii") as log:
             for line in log:

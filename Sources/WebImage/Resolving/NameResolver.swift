@@ -15,7 +15,7 @@ final class NameResolver {
         var resolverFile = "/etc/resolv.conf"
         /// The families to ask for, if the machine has them.
         var families = AddressFamily.allCases
-        /// Seconds that a name is asked for while the resolver fails for it.
+        /// Seconds that a name is asked for while the resolver fails for it; its silence does not count.
         var waitLimit = 30.0
         var hostsFile = "/etc/hosts"
     }

@@ -154,7 +154,7 @@ struct NameResolverTests {
         #expect(await downloader.activity.names.silence == nil)
     }
 
-    @Test("The time in which a resolver is silent is not time that a name has failed for")
+    @Test("Silence of the resolver does not use up a name's patience")
     func patience() async throws {
         let origin = try origin()
         let names = try NameServer { .addresses(["127.0.0.1"], to: $0) }

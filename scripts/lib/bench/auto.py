@@ -105,7 +105,7 @@ def run_once(bench, options, name, setting, urls):
 
 
 class SlowOrigin:
-    """A process with a port and an end, as Server is."""
+    """slow_origin.py as a process, used as Server is."""
 
     def __init__(self, bench, images, delay, most):
         words = [sys.executable, "-B", f"{HERE}/slow_origin.py", images, str(delay), str(most)]

@@ -44,7 +44,7 @@ def add_options(parser):
     parser.add_argument("--servfail", type=float, default=0.02, help="share of SERVFAIL (0.02)")
     parser.add_argument("--many", type=rig.positive, default=20000, help="names for the fast resolver (20000)")
     parser.add_argument("--silence", type=rig.positive, default=60, help="seconds of the resolver's silence (60)")
-    parser.add_argument("--reps", type=rig.positive, default=3, help="repetitions of the fast resolver, and in web2 of the transfers (3)")
+    parser.add_argument("--reps", type=rig.positive, default=3, help="repetitions of the fast resolver; in web2 also of each number of transfers (3)")
 
 
 def arguments():

@@ -47,7 +47,7 @@ def free_port():
 
 
 class Server:
-    """Takes any number of connections, and gives each answer `rate` bytes a second; 0: as many as it can."""
+    """`rate` limits each answer, in bytes a second; 0: no limit."""
 
     def __init__(self, folder, root, workers, priority, keeps_times=False, address="127.0.0.1", rate=0):
         os.makedirs(folder)

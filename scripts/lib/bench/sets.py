@@ -36,7 +36,7 @@ SETS = {
     "hits": (27_000, 40_000, 64, ["prefetch"], "the same list again over a full cache"),
 }
 SILENCE = 5
-# A tool that takes longer than so many seconds is run once: what its runs differ by decides nothing.
+# Seconds above which a tool is run once: the spread of so slow a tool changes no comparison.
 ONCE = 20
 
 

@@ -9,7 +9,7 @@ import socket
 import sys
 import time
 
-# Until a socket that was full is tried again.
+# Seconds until a full socket is tried again.
 AGAIN = 0.05
 
 

@@ -114,11 +114,14 @@ package final class RedisCluster: Sendable {
         }
     }
 
-    /// Makes a replica the master in place of its own, in agreement with it: nothing is lost.
+    /// Makes a replica the master in place of its own, in agreement with it: nothing is lost. Returns once both know.
     package func failOver(to replica: Int) async throws {
         try await untilReplicated(replica)
+        let port = try await command(replica, "ROLE").array?[2].int
         try await command(replica, "CLUSTER", "FAILOVER")
         try await untilMaster(replica)
+        guard let old = ports.firstIndex(where: { $0 == port }) else { return }
+        while try await !command(old, "ROLE").array![0].isReplica { try await Task.sleep(for: .milliseconds(10)) }
     }
 
     /// Returns once a node is a master that serves.

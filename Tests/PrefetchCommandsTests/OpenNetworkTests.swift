@@ -8,7 +8,7 @@ import WebImage
 @Suite("Open networks", .timeLimit(.minutes(1)))
 struct OpenNetworkTests {
     private func networks(_ words: [String], _ variable: String?) throws -> [CIDR] {
-        try FetchOptions.parse(words).settings().addressPolicy(
+        try FetchWords.parse(words).fetch.settings().addressPolicy(
             environment: variable.map { ["PREFETCH_ALLOW_NET": $0] } ?? [:]
         )
         .allow
@@ -26,7 +26,7 @@ struct OpenNetworkTests {
 
     @Test("PREFETCH_DENY_NET closes networks beside --deny-net, and what is no network is named")
     func closed() throws {
-        let options = try FetchOptions.parse(["--deny-net", "10.0.0.5", "--deny-net", "[fd00::/8]:80"]).settings()
+        let options = try FetchWords.parse(["--deny-net", "10.0.0.5", "--deny-net", "[fd00::/8]:80"]).fetch.settings()
         let given = ["10.0.0.5", "[fd00::/8]:80", "10.1.0.0/16:9090"]
         let policy = try options.addressPolicy(environment: ["PREFETCH_DENY_NET": "10.1.0.0/16:9090"])
         #expect(policy == AddressPolicy(deny: given.compactMap { CIDR($0) }))

@@ -58,7 +58,7 @@ struct ParsingTests {
             "--plain-files", "--read-only-cache", "/r", "--dns-servers", "192.0.2.1,[2001:db8::1]:53",
             "--allow-host", "*.example.org", "--deny-host", "x.example.org", "--url-filter", "a+",
         ]
-        let settings = try FetchOptions.parse(words).settings()
+        let settings = try FetchWords.parse(words).fetch.settings()
         // Every member but the token, which excludes the name and password, differs from its default.
         let (given, usual) = (Mirror(reflecting: settings).children, Mirror(reflecting: FetchSettings()).children)
         for (one, other) in zip(given, usual) where one.label != "bearer" {
@@ -74,9 +74,9 @@ struct ParsingTests {
 
     @Test("A number of transfers is one, or auto; both reach the workers of a run, with what each needs")
     func concurrency() throws {
-        let auto = try FetchOptions.parse([]).settings()
+        let auto = try FetchWords.parse([]).fetch.settings()
         #expect(auto.maxConcurrentDownloads == .auto)
-        #expect(try FetchOptions.parse(["--max-concurrent-downloads", "auto"]).settings() == auto)
+        #expect(try FetchWords.parse(["--max-concurrent-downloads", "auto"]).fetch.settings() == auto)
         let handed = RunWorker.Document(auto)
         let document = try InheritedDocument(handed.encoded)
         #expect(try RunWorker.Document(inherited: dup(document.descriptor)) == handed)
@@ -89,11 +89,11 @@ struct ParsingTests {
     @Test("Resolvers are addresses with commas between, and nothing else")
     func resolvers() throws {
         let words = ["--dns-servers", "192.0.2.1,192.0.2.2:5353,[2001:db8::1]:53"]
-        let settings = try FetchOptions.parse(words).settings()
+        let settings = try FetchWords.parse(words).fetch.settings()
         #expect(try settings.downloads(environment: [:]).dnsServers == settings.dnsServers)
         #expect(settings.dnsServers.count == 3)
         for text in ["", "dns.example.org", "192.0.2.1,", "192.0.2.1:0", "192.0.2.1 192.0.2.2"] {
-            #expect(throws: (any Error).self, "\(text)") { try FetchOptions.parse(["--dns-servers", text]) }
+            #expect(throws: (any Error).self, "\(text)") { try FetchWords.parse(["--dns-servers", text]).fetch }
         }
     }
 
@@ -123,7 +123,7 @@ struct ParsingTests {
             "--robots", "--ignore-robots-tag", "--own-host", "*.Example.org", "--max-per-host", "9",
             "--max-per-address", "11",
         ]
-        var options = try BatchArguments.parse(words).options
+        var options = try BatchWords.parse(words).batch.options
         options.requests.headers = ["Referer: http://h/", "Accept:"]
         #expect(BatchOptions(encoded: options.encoded) == options)
         let differences = options.differences(from: BatchOptions())
@@ -172,7 +172,7 @@ struct ParsingTests {
         "Commands obey X-Robots-Tag unless they are told not to, or behave as SDWebImage",
         arguments: [([], true), (["--ignore-robots-tag"], false), (["--compat", "sd3"], false)])
     func robotsTag(words: [String], obeys: Bool) throws {
-        let options = try BatchArguments.parse(words).options
+        let options = try BatchWords.parse(words).batch.options
         var downloads = ImageDownloader.Configuration()
         #expect(!downloads.respectsRobotsTag)
         options.requests.apply(to: &downloads, maxBytes: 1000)
@@ -215,20 +215,20 @@ struct ParsingTests {
         ["--finish-at", "%"], ["--finish-at", "1e1%"], ["--finish-at", "0x10"], ["--finish-at", "1.2.3%"],
     ])
     func aBatchOptionThatMakesNoSenseIsRefused(words: [String]) {
-        #expect(throws: (any Error).self) { try BatchArguments.parse(words) }
+        #expect(throws: (any Error).self) { try BatchWords.parse(words).batch }
     }
 
     @Test func optionsOfLoadsHaveFlagsOrNames() throws {
-        let flags = try BatchArguments.parse([
+        let flags = try BatchWords.parse([
             "--refresh-cached", "--honor-cache-control", "--keep-http-validators", "--cache-memory-only",
             "--verify-hits",
             "--handle-cookies", "--allow-invalid-ssl", "--retry-failed", "--from-cache-only",
-        ]).options
-        let names = try BatchArguments.parse([
+        ]).batch.options
+        let names = try BatchWords.parse([
             "--options",
             "refreshCached,honorCacheControl,keepHTTPValidators,cacheMemoryOnly,queryDataWhenInMemory, handleCookies,"
                 + "allowInvalidSSLCertificates,retryFailed,fromCacheOnly",
-        ]).options
+        ]).batch.options
         #expect(flags == names && flags.retryFailed && flags.fromCacheOnly && flags.options.names.count == 7)
         #expect(BatchOptions(encoded: flags.encoded) == flags)
         #expect(flags.differences(from: BatchOptions()).contains("option refreshCached"))
@@ -241,11 +241,11 @@ struct ParsingTests {
         let folder = TemporaryDirectory()
         folder.write(Array("machine h login me password pw\n".utf8), to: "netrc")
         folder.write(Array("secret\nrest\n".utf8), to: "token")
-        let downloads = try FetchOptions.parse([
+        let downloads = try FetchWords.parse([
             "--netrc", folder.path("netrc"), "--bearer", "@\(folder.path("token"))", "--auth-host", "B.test",
             "--header-rule", "h=A: b", "--header-rule", "h=User-Agent:", "--ipv6", "--http1", "--proxy",
             "socks5h://127.0.0.1:1",
-        ]).settings().downloads()
+        ]).fetch.settings().downloads()
         #expect(
             downloads.credentials == [
                 Credential(user: "me", password: "pw", hosts: ["h"]), Credential(bearer: "secret", hosts: ["b.test"]),
@@ -258,14 +258,14 @@ struct ParsingTests {
         let plain = try FetchSettings().downloads(environment: [:])
         #expect(plain.maxTotalTime == nil && plain.maxSlowTime == 60 && plain.slowSpeed == 65_536)
         #expect(plain.maxConnectionsPerHost == 6 && !plain.limitsOpenedAddresses && plain.maxBodyBytes == 64 << 20)
-        #expect(throws: PrefetchError.self) { try FetchOptions.parse(["--netrc", folder.path("none")]).settings() }
+        #expect(throws: PrefetchError.self) { try FetchWords.parse(["--netrc", folder.path("none")]).fetch.settings() }
     }
 
     @Test func aBatchMayEndEarly() throws {
-        let arguments = try BatchArguments.parse(["--deadline", "1.5s", "--finish-at", "99.9%"])
+        let arguments = try BatchWords.parse(["--deadline", "1.5s", "--finish-at", "99.9%"]).batch
         #expect(arguments.record.timeLimit == 1500 && arguments.record.finishAt == "99.9%")
-        #expect(try BatchArguments.parse(["--finish-at", "950"]).record.finishAt == "950")
-        #expect(try BatchArguments.parse([]).record.timeLimit == nil)
+        #expect(try BatchWords.parse(["--finish-at", "950"]).batch.record.finishAt == "950")
+        #expect(try BatchWords.parse([]).batch.record.timeLimit == nil)
     }
 
     @Test(arguments: [
@@ -278,7 +278,7 @@ struct ParsingTests {
         ["--ipv4", "--ipv6"], ["--download-order", "random"], ["--header-rule", "A: b"], ["--header-rule", "h=A"],
     ])
     func aFetchOptionThatMakesNoSenseIsRefused(words: [String]) {
-        #expect(throws: (any Error).self) { try FetchOptions.parse(words) }
+        #expect(throws: (any Error).self) { try FetchWords.parse(words).fetch }
     }
 
     @Test(arguments: [
@@ -300,10 +300,10 @@ struct ParsingTests {
         folder.write(Array("h=X-Own: 1\ng=X-Own: 2\n".utf8), to: "rules")
         folder.write(Array("me:secret\nmore\n".utf8), to: "user")
         folder.write(Array("http://u:p@10.0.0.1:3128".utf8), to: "proxy")
-        let options = try FetchOptions.parse([
+        let options = try FetchWords.parse([
             "-H", "A: 1", "-H", "@\(folder.path("headers"))", "--header-rule", "@\(folder.path("rules"))", "--user",
             "@\(folder.path("user"))", "--proxy", "@\(folder.path("proxy"))",
-        ])
+        ]).fetch
         let secrets = try options.settings()
         #expect(secrets.headers == ["A: 1", "X-Api-Key: k1", "Private-Token: t"])
         #expect(secrets.headerRules == ["h=X-Own: 1", "g=X-Own: 2"])
@@ -315,7 +315,7 @@ struct ParsingTests {
         folder.write(Array("A: 1\nSECRET\n".utf8), to: "bad")
         for (option, file) in [("--header", "bad"), ("--header-rule", "bad"), ("--user", "none")] {
             let error = #expect(throws: PrefetchError.self) {
-                try FetchOptions.parse([option, "@\(folder.path(file))"]).settings()
+                try FetchWords.parse([option, "@\(folder.path(file))"]).fetch.settings()
             }
             #expect(error?.kind == .configuration && error?.message.contains(folder.path(file)) == true)
             #expect(error?.message.contains("SECRET") == false)

@@ -72,11 +72,13 @@ public enum CommandRunner {
         } catch let error as WebImageError {
             Console.error(error.message, hint: "")
             exit(74)
+        } catch let code as ExitCode {
+            // Of a command that has printed its own error.
+            exitWhereOutputFailed()
+            exit(code.rawValue)
         } catch {
-            if error is ExitCode { exitWhereOutputFailed() }
-            let code = command.exitCode(for: error)
-            // The version, a script for completions, the exit code of a command that has printed its own error.
-            if code == .success || error is ExitCode { command.exit(withError: error) }
+            // The version, a script for completions.
+            if command.exitCode(for: error) == .success { command.exit(withError: error) }
             let usage = UsageError(command.message(for: error), words, of: root, others: others)
             Console.error(usage.message, hint: usage.hint)
             exit(64)

@@ -5,7 +5,7 @@ internal import Threading
 internal import WebImage
 
 /// `prefetch-coord retry`: what a batch skipped, once more.
-struct RetryCommand: AsyncParsableCommand {
+struct RetryCommand: AsyncParsableCommand, FetchOptionGroups {
     static let configuration = CommandConfiguration(
         commandName: "retry",
         abstract: "Fetch the skipped URLs of a batch again.",
@@ -50,7 +50,13 @@ struct RetryCommand: AsyncParsableCommand {
     @OptionGroup(title: "Requests") var requests: RequestArguments
     @OptionGroup(title: "Selection") var selection: RuleArguments
     @OptionGroup(title: "Resizing") var images: VariantArguments
-    @OptionGroup var fetch: FetchOptions
+    @OptionGroup(title: "Worker") var transfers: TransferOptions
+    @OptionGroup(title: "Network") var network: NetworkOptions
+    @OptionGroup(title: "Credentials") var credentials: CredentialOptions
+    @OptionGroup(title: "Back-off and bandwidth") var backOff: BackOffOptions
+    @OptionGroup(title: "Cache limits") var cacheLimits: CacheLimitOptions
+    @OptionGroup(title: "Cache files") var storage: StorageOptions
+    @OptionGroup(title: "Cache files") var readOnly: ReadOnlyCacheOptions
     @OptionGroup(title: "Output") var progress: ProgressArguments
     @OptionGroup(title: "Output") var secrets: SecretOptions
 

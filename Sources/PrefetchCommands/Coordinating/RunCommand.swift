@@ -7,7 +7,7 @@ internal import Threading
 internal import WebImage
 
 /// `prefetch-coord run`: everything in one command.
-struct RunCommand: AsyncParsableCommand {
+struct RunCommand: AsyncParsableCommand, BatchOptionGroups, FetchOptionGroups {
     static let configuration = CommandConfiguration(
         commandName: "run",
         abstract: "Download a list of image URLs with a private Redis and workers.",
@@ -55,12 +55,25 @@ struct RunCommand: AsyncParsableCommand {
     @OptionGroup(title: "List") var part: ListPartOptions
     @OptionGroup(title: "List") var table: TableOptions
     @OptionGroup(title: "List") var empty: EmptyListOptions
-    @OptionGroup var batch: BatchArguments
-    @OptionGroup var fetch: FetchOptions
+    @OptionGroup(title: "Requests") var requests: RequestArguments
+    @OptionGroup(title: "Cache use") var load: LoadOptionArguments
+    @OptionGroup(title: "Verification") var checks: CheckArguments
+    @OptionGroup(title: "Selection") var selection: RuleArguments
+    @OptionGroup(title: "Resizing") var variant: VariantArguments
+    @OptionGroup(title: "Failed URLs") var failed: FailedURLArguments
+    @OptionGroup(title: "Batch") var record: RecordArguments
+    @OptionGroup(title: "Worker") var transfers: TransferOptions
+    @OptionGroup(title: "Network") var network: NetworkOptions
+    @OptionGroup(title: "Credentials") var credentials: CredentialOptions
+    @OptionGroup(title: "Back-off and bandwidth") var backOff: BackOffOptions
+    @OptionGroup(title: "Cache limits") var cacheLimits: CacheLimitOptions
+    @OptionGroup(title: "Cache files") var storage: StorageOptions
+    @OptionGroup(title: "Cache files") var readOnly: ReadOnlyCacheOptions
     @OptionGroup(title: "Output") var progress: ProgressArguments
     @OptionGroup(title: "Output") var secrets: SecretOptions
 
     func validate() throws {
+        try batch.validate()
         try progress.check(verbosity.level)
         if let workers, !(1...256).contains(workers) { throw ValidationError("--workers is a number from 1 to 256") }
         guard !cache.isEmpty else { throw ValidationError("--cache needs a folder") }

@@ -6,7 +6,7 @@ internal import Threading
 internal import WebImage
 
 /// `prefetch-coord submit`: puts a list into a queue for workers elsewhere.
-struct SubmitCommand: AsyncParsableCommand {
+struct SubmitCommand: AsyncParsableCommand, BatchOptionGroups {
     static let configuration = CommandConfiguration(
         commandName: "submit",
         abstract: "Queue a list of image URLs for workers.",
@@ -68,11 +68,18 @@ struct SubmitCommand: AsyncParsableCommand {
     @OptionGroup(title: "List") var table: TableOptions
     @OptionGroup(title: "List") var empty: EmptyListOptions
     @OptionGroup(title: "Requests") var headers: BatchHeaders
-    @OptionGroup var batch: BatchArguments
+    @OptionGroup(title: "Requests") var requests: RequestArguments
+    @OptionGroup(title: "Cache use") var load: LoadOptionArguments
+    @OptionGroup(title: "Verification") var checks: CheckArguments
+    @OptionGroup(title: "Selection") var selection: RuleArguments
+    @OptionGroup(title: "Resizing") var variant: VariantArguments
+    @OptionGroup(title: "Failed URLs") var failed: FailedURLArguments
+    @OptionGroup(title: "Batch") var record: RecordArguments
     @OptionGroup(title: "Output") var progress: ProgressArguments
     @OptionGroup(title: "Output") var secrets: SecretOptions
 
     func validate() throws {
+        try batch.validate()
         try progress.check(verbosity.level)
         if progress.progress != nil && !wait { throw ValidationError("--progress goes with --wait") }
         if let slot, !PrefetchQueue.isValidName(slot) {
@@ -103,7 +110,7 @@ struct SubmitCommand: AsyncParsableCommand {
         }
         if open || wait || slot != nil { throw ValidationError("--open, --wait and --slot do not go with \(option)") }
         if resume && again { throw ValidationError("--resume and --again contradict each other") }
-        let plain = try BatchArguments.parse([])
+        let plain = try Self.parse(["-"]).batch
         guard batch.options == plain.options, headers.headers.isEmpty, batch.record.isPlain,
             batch.checks.locked == false, part.limit == nil
         else { throw ValidationError("a batch keeps the options it was made with; \(option) takes none of them") }

@@ -2,15 +2,37 @@ public import ArgumentParser
 public import Prefetch
 internal import WebImage
 
+/// A command with the options of a batch.
+///
+/// The groups are the command's own, not those of a group: at each level of nesting swift-argument-parser builds them five times in debug
+/// builds.
+protocol BatchOptionGroups {
+    var requests: RequestArguments { get }
+    var load: LoadOptionArguments { get }
+    var checks: CheckArguments { get }
+    var selection: RuleArguments { get }
+    var variant: VariantArguments { get }
+    var failed: FailedURLArguments { get }
+    var record: RecordArguments { get }
+}
+
+extension BatchOptionGroups {
+    var batch: BatchArguments {
+        BatchArguments(
+            requests: requests, load: load, checks: checks, selection: selection, variant: variant, failed: failed,
+            record: record)
+    }
+}
+
 /// What a batch asks of the workers: the same on `run` and `submit`.
-struct BatchArguments: ParsableArguments {
-    @OptionGroup(title: "Requests") var requests: RequestArguments
-    @OptionGroup(title: "Cache use") var load: LoadOptionArguments
-    @OptionGroup(title: "Verification") var checks: CheckArguments
-    @OptionGroup(title: "Selection") var selection: RuleArguments
-    @OptionGroup(title: "Resizing") var variant: VariantArguments
-    @OptionGroup(title: "Failed URLs") var failed: FailedURLArguments
-    @OptionGroup(title: "Batch") var record: RecordArguments
+struct BatchArguments {
+    let requests: RequestArguments
+    let load: LoadOptionArguments
+    let checks: CheckArguments
+    let selection: RuleArguments
+    let variant: VariantArguments
+    let failed: FailedURLArguments
+    let record: RecordArguments
 
     /// As the batch keeps them.
     var options: BatchOptions {

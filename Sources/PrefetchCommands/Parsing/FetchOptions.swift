@@ -3,15 +3,34 @@ internal import FoundationEssentials
 internal import Prefetch
 public import WebImage
 
+/// A command with the options of a worker, in groups as those of ``BatchOptionGroups``.
+protocol FetchOptionGroups {
+    var transfers: TransferOptions { get }
+    var network: NetworkOptions { get }
+    var credentials: CredentialOptions { get }
+    var backOff: BackOffOptions { get }
+    var cacheLimits: CacheLimitOptions { get }
+    var storage: StorageOptions { get }
+    var readOnly: ReadOnlyCacheOptions { get }
+}
+
+extension FetchOptionGroups {
+    var fetch: FetchOptions {
+        FetchOptions(
+            transfers: transfers, network: network, credentials: credentials, backOff: backOff,
+            cacheLimits: cacheLimits, storage: storage, readOnly: readOnly)
+    }
+}
+
 /// How a worker fetches, whatever its batches ask: the same on `prefetch-worker` and on `run`, which hands them to its workers.
-struct FetchOptions: ParsableArguments {
-    @OptionGroup(title: "Worker") var transfers: TransferOptions
-    @OptionGroup(title: "Network") var network: NetworkOptions
-    @OptionGroup(title: "Credentials") var credentials: CredentialOptions
-    @OptionGroup(title: "Back-off and bandwidth") var backOff: BackOffOptions
-    @OptionGroup(title: "Cache limits") var cacheLimits: CacheLimitOptions
-    @OptionGroup(title: "Cache files") var storage: StorageOptions
-    @OptionGroup(title: "Cache files") var readOnly: ReadOnlyCacheOptions
+struct FetchOptions {
+    let transfers: TransferOptions
+    let network: NetworkOptions
+    let credentials: CredentialOptions
+    let backOff: BackOffOptions
+    let cacheLimits: CacheLimitOptions
+    let storage: StorageOptions
+    let readOnly: ReadOnlyCacheOptions
 
     /// What they come to, with the files of the `@FILE` forms read: once, so that a pipe will do.
     /// - Throws: `configuration` where a file cannot be read or used.

@@ -3,7 +3,7 @@ internal import Prefetch
 internal import WebImage
 
 /// `prefetch-worker`: one worker process.
-public struct WorkerCommand: AsyncParsableCommand {
+public struct WorkerCommand: AsyncParsableCommand, FetchOptionGroups {
     /// Its name and help.
     public static let configuration = CommandConfiguration(
         commandName: "prefetch-worker",
@@ -50,7 +50,13 @@ public struct WorkerCommand: AsyncParsableCommand {
     var logFormat: LogFormat?
 
     @OptionGroup(title: "Redis") var location: RedisLocation
-    @OptionGroup var fetch: FetchOptions
+    @OptionGroup(title: "Worker") var transfers: TransferOptions
+    @OptionGroup(title: "Network") var network: NetworkOptions
+    @OptionGroup(title: "Credentials") var credentials: CredentialOptions
+    @OptionGroup(title: "Back-off and bandwidth") var backOff: BackOffOptions
+    @OptionGroup(title: "Cache limits") var cacheLimits: CacheLimitOptions
+    @OptionGroup(title: "Cache files") var storage: StorageOptions
+    @OptionGroup(title: "Cache files") var readOnly: ReadOnlyCacheOptions
     @OptionGroup(title: "Output") var secrets: SecretOptions
 
     /// Used by the parser.

@@ -6,8 +6,8 @@ enum QueueScript {
 
     static func step(_ file: [UInt8]) -> RedisScript { script(file, step: PackageResources.step_lua) }
 
-    /// Assembles a script: its flags and name, the shared prelude, `step` for a repair, its own lines. The name is the second line of the
-    /// text: MONITOR, SCRIPT LOAD and a proxy in front of Redis then show which script a call runs.
+    /// Assembles a script: its flags and name, what it uses of the shared prelude, `step` for a repair, its own lines. The name is the
+    /// second line of the text: MONITOR, SCRIPT LOAD and a proxy in front of Redis then show which script a call runs.
     ///
     /// The flags tell Redis when to run it. None: it adds to the queue, and a full Redis refuses it, which is the back-pressure.
     /// `allow-oom`: it changes the queue and drains it in the end, so a full Redis must still run it. `allow-oom,no-writes`: it changes
@@ -15,21 +15,53 @@ enum QueueScript {
     private static func script(_ file: [UInt8], step: [UInt8]) -> RedisScript {
         let head = file.split(separator: newline, maxSplits: 2)
         let name = head[1].prefix { $0 != UInt8(ascii: ":") }
-        var source = Array(head[0]) + [newline] + name + [newline]
-        for part in [PackageResources.prelude_lua, step, file] { source += code(part) }
-        if source.last == newline { source.removeLast() }
+        let own = code(step) + code(file)
+        let source = Array(([head[0], name] + prelude(for: own) + own).joined(separator: [newline]))
         return RedisScript(
             name: String(decoding: name.dropFirst(3), as: UTF8.self), source: String(decoding: source, as: UTF8.self))
     }
 
     private static let newline = UInt8(ascii: "\n")
 
-    /// What follows the comment at the head of a file.
-    private static func code(_ file: [UInt8]) -> ArraySlice<UInt8> {
-        var rest = file[...]
-        while rest.first == newline || rest.starts(with: "#!".utf8) || rest.starts(with: "--".utf8) {
-            rest = rest.drop { $0 != newline }.dropFirst()
+    /// The lines of a file without comments.
+    private static func code(_ file: [UInt8]) -> [ArraySlice<UInt8>] {
+        file.split(separator: newline).filter { line in
+            let text = line.drop { $0 == UInt8(ascii: " ") }
+            return !text.starts(with: "--".utf8) && !text.starts(with: "#!".utf8)
         }
-        return rest
+    }
+
+    /// A definition of the prelude, from `local` to the line before the next one. It uses only what is defined above it.
+    private struct Definition {
+        let name: ArraySlice<UInt8>
+        var lines: [ArraySlice<UInt8>]
+    }
+
+    private static let definitions: [Definition] = code(PackageResources.prelude_lua).reduce(into: []) { parts, line in
+        guard line.starts(with: "local ".utf8) else { return parts[parts.count - 1].lines.append(line) }
+        let words = words(in: line)
+        parts.append(Definition(name: words[1].elementsEqual("function".utf8) ? words[2] : words[1], lines: [line]))
+    }
+
+    /// The lines of the prelude that some code uses, directly or by others of these. Redis compiles a script when it is loaded, and
+    /// creates its functions anew in every call.
+    private static func prelude(for code: [ArraySlice<UInt8>]) -> [ArraySlice<UInt8>] {
+        var used = Set(code.flatMap(words))
+        let kept = definitions.reversed().filter { definition in
+            guard used.contains(definition.name) else { return false }
+            used.formUnion(definition.lines.flatMap(words))
+            return true
+        }
+        return kept.reversed().flatMap(\.lines)
+    }
+
+    private static func words(in line: ArraySlice<UInt8>) -> [ArraySlice<UInt8>] {
+        line.split { byte in
+            switch byte {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"): false
+            case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "_"): false
+            default: true
+            }
+        }
     }
 }

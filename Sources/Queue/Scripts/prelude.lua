@@ -1,4 +1,4 @@
--- Prepended to every script: key names and shared steps. KEYS[1] is the queue's root, `prefetch:{queue}`.
+-- Key names and shared steps: each script is prepended by those that it uses. KEYS[1] is the queue's root, `prefetch:{queue}`.
 
 local K = KEYS[1]
 local function batch(id) return K .. ':b:' .. id end

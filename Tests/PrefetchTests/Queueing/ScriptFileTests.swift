@@ -17,11 +17,14 @@ struct ScriptFileTests {
             .map { String($0.prefix { $0 != "." }) }.filter { $0.first?.isUppercase == true }.sorted()
     }
 
-    @Test("Each file is the script of its name: flags, name, prelude and own lines, without the comment at its head")
+    @Test("Each file is the script of its name: flags, name, what it uses of the prelude, and own lines")
     func texts() throws {
         let names = try Self.names()
         #expect(names.count > 40)
         let flags = ["#!lua", "#!lua flags=allow-oom", "#!lua flags=allow-oom,no-writes"]
+        let prelude = String(decoding: PackageResources.prelude_lua, as: UTF8.self)
+        let definitions = prelude.matches(of: /(?m)^local (?:function )?(\w+)/).map(\.output)
+        #expect(definitions.count > 40)
         for name in names {
             let file = try Data(contentsOf: Self.sources.appending(path: "Scripts/\(name).lua"))
             let script = QueueScript.script(Array(file))
@@ -29,9 +32,16 @@ struct ScriptFileTests {
             #expect(script.name == name)
             #expect(flags.contains(String(lines[0])), "\(name)")
             #expect(lines[1...2] == ["-- \(name)", "local K = KEYS[1]"])
-            #expect(!script.source.contains("-- ARGV: "), "\(name)")
+            #expect(!script.source.dropFirst(lines[0].count + 3).contains("--"), "\(name)")
             let last = String(decoding: file, as: UTF8.self).split(separator: "\n").last
             #expect(lines.last == last, "\(name)")
+            // What it calls of the prelude is defined in it, and what is defined is used.
+            for (line, definition) in definitions {
+                let isDefined = script.source.contains("\n\(line)")
+                let uses = script.source.matches(of: try Regex("\\b\(definition)\\b")).count
+                let calls = script.source.matches(of: try Regex("\\b\(definition)\\(")).count
+                #expect(isDefined ? uses > 1 : calls == 0, "\(name): \(definition)")
+            }
         }
     }
 

@@ -27,13 +27,13 @@ def add_options(parser):
     parser.add_argument("--settle", type=rig.positive, default=30, help="seconds of a run before it is measured (30)")
     parser.add_argument("--seconds", type=rig.positive, default=10, help="seconds that are measured (10)")
     parser.add_argument("--origins", type=rig.positive, default=200, help="loopback addresses of the origin (200)")
+    parser.add_argument("--reps", type=rig.positive, default=3, help="repetitions of each number of transfers (3)")
     parser.add_argument("--charts", metavar="DIR", help="write auto-CASE.svg there: transfers and throughput over time")
 
 
 def arguments():
     parser = rig.parser("auto", "Fetches endless lists with fixed numbers of transfers and with auto, and compares their rates.")
     add_options(parser)
-    parser.add_argument("--reps", type=rig.positive, default=3, help="repetitions (3)")
     parser.add_argument("--cases", default=",".join(CASES), help=f"which of {', '.join(CASES)} (all)")
     options = parser.parse_args()
     options.cases = rig.cases(options.cases, CASES)

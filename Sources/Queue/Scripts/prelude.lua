@@ -1,4 +1,4 @@
--- Key names and shared steps: each script is prepended by those that it uses. KEYS[1] is the queue's root, `prefetch:{queue}`.
+-- Key names and shared steps; a script is sent with those it uses. KEYS[1] is the queue's root, `prefetch:{queue}`.
 
 local K = KEYS[1]
 local function batch(id) return K .. ':b:' .. id end

@@ -326,7 +326,7 @@ pid_t clinux_spawn(const char *path, char *const argv[], char *const envp[], con
     sigset_t all, old;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
-    // Without a copy of the page tables, which costs milliseconds; the child calls nothing that changes the memory it shares until exec.
+    // Saves the copy of the page tables, about 1 ms. Until exec the child runs in the parent's memory, and changes nothing that it uses.
     pid_t pid = vfork();
     if (pid == 0) child(path, argv, envp, fds, keep_fd, work_dir, death_signal, own_group, parent, report[1]);
     int saved = errno;

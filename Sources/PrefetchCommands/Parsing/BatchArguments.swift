@@ -4,8 +4,8 @@ internal import WebImage
 
 /// A command with the options of a batch.
 ///
-/// The groups are the command's own, not those of a group: at each level of nesting swift-argument-parser builds them five times in debug
-/// builds.
+/// The groups are properties of the command, not of a group of their own: debug builds of swift-argument-parser build a group five times for
+/// each level of nesting.
 protocol BatchOptionGroups {
     var requests: RequestArguments { get }
     var load: LoadOptionArguments { get }

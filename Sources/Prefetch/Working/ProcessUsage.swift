@@ -5,7 +5,8 @@ enum ProcessUsage {
     static var milliseconds: Int? {
         var usage = rusage()
         guard getrusage(Int32(RUSAGE_SELF.rawValue), &usage) == 0 else { return nil }
-        return [usage.ru_utime, usage.ru_stime].reduce(0) { $0 + $1.tv_sec * 1000 + Int($1.tv_usec) / 1000 }
+        let (user, system) = (usage.ru_utime, usage.ru_stime)
+        return (user.tv_sec + system.tv_sec) * 1000 + Int(user.tv_usec) / 1000 + Int(system.tv_usec) / 1000
     }
 
     /// Time that all processors of this machine were busy, and all of it, in clock ticks since it started, by the first line of /proc/stat

@@ -80,8 +80,9 @@ struct DistributedImagePrefetcherTests {
         let lines = log.lines
         #expect(lines.count == 22)
         for k in 1...10 where lines.count == 22 {
-            #expect(lines[2 * k - 2] == "progress \(k)/10")
-            #expect(lines[2 * k - 1].hasPrefix("didPrefetch http") && lines[2 * k - 1].hasSuffix(" \(k)/10"))
+            let (progress, ended) = (lines[2 * k - 2], lines[2 * k - 1])
+            #expect(progress == "progress \(k)/10")
+            #expect(ended.hasPrefix("didPrefetch http") && ended.hasSuffix(" \(k)/10"))
         }
         #expect(lines.suffix(2) == ["didFinish 7, 3", "completion 10, 3"])
         #expect(Set(lines.filter { $0.hasPrefix("did") }.map { $0.split(separator: " ")[1] }).count == 11)

@@ -49,7 +49,8 @@ struct ListFeederTests {
         #expect(try await f.findings("b") == [])
         let jobs = try await work(f, worker: "w")
         #expect(jobs.map(\.entries.count).dropLast().allSatisfy { $0 == size })
-        #expect(jobs.flatMap(\.entries) == (0..<count).map { .init(line: $0 + 1, url: "http://h/\($0)") })
+        let entries = (0..<count).map { PrefetchJob.Entry(line: $0 + 1, url: "http://h/\($0)") }
+        #expect(jobs.flatMap(\.entries) == entries)
         #expect(try await f.findings("b") == [])
         // Again after the end: nothing to do.
         #expect(try await feeder.feed() == .closed("done"))

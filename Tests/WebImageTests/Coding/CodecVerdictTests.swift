@@ -90,10 +90,11 @@ struct CodecVerdictTests {
         let (color, depth, samples) = [(0, 1, 1), (0, 8, 1), (2, 8, 3), (3, 2, 1), (3, 8, 1), (6, 16, 4)][below(6)]
         let (width, height, entries) = (1 + below(40), 1 + below(12), 1 + below(1 << depth & 0xFF | 3))
         // One row of twenty has a filter of any number.
-        var raw: [UInt8] = (0..<height).flatMap { _ in
-            let filter = below(20) == 0 ? below(256) : below(5)
+        var raw: [UInt8] = []
+        for _ in 0..<height {
+            raw.append(UInt8(below(20) == 0 ? below(256) : below(5)))
             let limit = color == 3 && depth == 8 && below(4) > 0 ? entries : 256
-            return [UInt8(filter)] + (0..<(width * depth * samples + 7) / 8).map { _ in UInt8(below(limit)) }
+            for _ in 0..<(width * depth * samples + 7) / 8 { raw.append(UInt8(below(limit))) }
         }
         switch below(8) {
         case 0: raw.removeLast(min(raw.count, 1 + below(8)))
@@ -103,12 +104,16 @@ struct CodecVerdictTests {
         let data = [UInt8](unsafeUninitializedCapacity: raw.count + 1_000) { buffer, count in
             count = reference_compress(raw, raw.count, buffer.baseAddress, buffer.count)
         }
-        let header =
-            ChunkSurgery.bigEndian(width) + ChunkSurgery.bigEndian(height) + [UInt8(depth), UInt8(color), 0, 0, 0]
-        let palette =
-            color == 3 ? ChunkSurgery.pngChunk("PLTE", [UInt8](repeating: 9, count: 3 * min(entries, 1 << depth))) : []
-        return Array(Sample.png.bytes[..<8]) + ChunkSurgery.pngChunk("IHDR", header) + palette
-            + ChunkSurgery.pngChunk("IDAT", data) + ChunkSurgery.pngChunk("IEND", [])
+        var header = ChunkSurgery.bigEndian(width)
+        header += ChunkSurgery.bigEndian(height)
+        header += [UInt8(depth), UInt8(color), 0, 0, 0]
+        var bytes = Array(Sample.png.bytes[..<8])
+        bytes += ChunkSurgery.pngChunk("IHDR", header)
+        let palette = [UInt8](repeating: 9, count: 3 * min(entries, 1 << depth))
+        if color == 3 { bytes += ChunkSurgery.pngChunk("PLTE", palette) }
+        bytes += ChunkSurgery.pngChunk("IDAT", data)
+        bytes += ChunkSurgery.pngChunk("IEND", [])
+        return bytes
     }
 
     /// Behind the signature: a byte changed, a run zeroed, removed or doubled, two bytes swapped.

@@ -39,7 +39,7 @@ struct ConcurrencySimulation {
         var failedShare: Double { ended + failed == 0 ? 0 : Double(failed) / Double(ended + failed) }
     }
 
-    private enum Event {
+    fileprivate enum Event {
         case packet(Int, number: Int)
         case stalled(Int)
         case timedOut(Int)
@@ -64,8 +64,9 @@ struct ConcurrencySimulation {
 
     var world: World
     private var random: SplitMix64
-    private var queue = EventQueue<(Event, life: Int)>()
-    private var shared = EventQueue<(Int, life: Int)>()
+    private var queue = EventQueue()
+    /// Ends of bodies over the common link, by what each transfer has received.
+    private var shared = EventQueue()
     private var transfers: [Transfer] = []
     private var free: [Int] = []
     private var now = 0.0, virtual = 0.0, movedAt = 0.0
@@ -88,7 +89,7 @@ struct ConcurrencySimulation {
         controller = limit == nil ? ConcurrencyController() : nil
         self.limit = limit ?? ConcurrencyController.start
         _ = tally.sample(running: 0, runningBytes: 0, now: 0)
-        queue.push((.sample, 0), at: 0.25)
+        queue.push(.sample, life: 0, at: 0.25)
     }
 
     /// Goes on for so many seconds, or to the end of the list.
@@ -100,9 +101,7 @@ struct ConcurrencySimulation {
             let next = min(queue.nextTime, sharedEnd)
             if next > end || isOver { break }
             advance(to: next)
-            if sharedEnd <= next, let (index, life) = shared.pop() {
-                if transfers[index].life == life { didReceive(index) }
-            } else if let (event, life) = queue.pop() {
+            if let (event, life) = sharedEnd <= next ? shared.pop() : queue.pop() {
                 handle(event, life: life)
             }
             start()
@@ -157,7 +156,7 @@ struct ConcurrencySimulation {
         let factor = world.isSizeWild ? -log(Double.random(in: 0.001...1, using: &random)) : 1
         transfers[index] = Transfer(stage: .connecting, host: host, tries: tries, life: life, size: world.size * factor)
         running += 1
-        queue.push((.packet(index, number: 0), life), at: now)
+        queue.push(.packet(index, number: 0), life: life, at: now)
     }
 
     private mutating func handle(_ event: Event, life: Int) {
@@ -187,10 +186,10 @@ struct ConcurrencySimulation {
             transfers[index].stage = .receiving
             receiving += 1
             if world.linkRate < .infinity {
-                shared.push((index, life), at: virtual + transfers[index].size)
+                shared.push(.bodyEnd(index), life: life, at: virtual + transfers[index].size)
             } else {
                 let duration = world.serverRate < .infinity ? transfers[index].size / world.serverRate : 0
-                queue.push((.bodyEnd(index), life), at: now + duration)
+                queue.push(.bodyEnd(index), life: life, at: now + duration)
             }
         case .bodyEnd: didReceive(index)
         case .checked: finish(index)
@@ -204,12 +203,12 @@ struct ConcurrencySimulation {
         guard isKept || !world.dead.contains(host) && open + idle < world.mostConnections else {
             // Repeated after 1, 3 and 7 s (RFC 6298).
             if number == 0 {
-                queue.push((.stalled(index), life), at: now + 0.25)
-                queue.push((.late(index), life), at: now + 1)
-                queue.push((.timedOut(index), life), at: now + 10)
+                queue.push(.stalled(index), life: life, at: now + 0.25)
+                queue.push(.late(index), life: life, at: now + 1)
+                queue.push(.timedOut(index), life: life, at: now + 10)
             }
             if number < 3 {
-                queue.push((.packet(index, number: number + 1), life), at: now + Double(1 << number))
+                queue.push(.packet(index, number: number + 1), life: life, at: now + Double(1 << number))
             }
             return
         }
@@ -220,7 +219,7 @@ struct ConcurrencySimulation {
             (running, parked) = (running + 1, parked - 1)
         }
         let delay = world.latency * Double.random(in: (1 - world.spread)...(1 + world.spread), using: &random)
-        queue.push((.firstByte(index), life), at: now + delay)
+        queue.push(.firstByte(index), life: life, at: now + delay)
     }
 
     private mutating func didReceive(_ index: Int) {
@@ -229,7 +228,7 @@ struct ConcurrencySimulation {
         transfers[index].stage = .checking
         guard world.processorRate < .infinity else { return finish(index) }
         processorFree = max(processorFree, now) + (1 + world.crowding * Double(running)) / world.processorRate
-        queue.push((.checked(index), transfers[index].life), at: processorFree)
+        queue.push(.checked(index), life: transfers[index].life, at: processorFree)
     }
 
     private mutating func finish(_ index: Int) {
@@ -277,7 +276,7 @@ struct ConcurrencySimulation {
         release(index)
         if tries < 3 {
             waitingRetries += 1
-            queue.push((.retry(host: host, tries: tries + 1), 0), at: now + Double(tries))
+            queue.push(.retry(host: host, tries: tries + 1), life: 0, at: now + Double(tries))
         } else if !world.dead.contains(host) {
             result.failed += 1
         }
@@ -292,7 +291,7 @@ struct ConcurrencySimulation {
     }
 
     private mutating func sample() {
-        queue.push((.sample, 0), at: now + 0.25)
+        queue.push(.sample, life: 0, at: now + 0.25)
         // curl closes those that have been idle for a second.
         if !keepsIdle { for _ in 0..<idle / 4 { closeOldestIdle() } }
         var sample = tally.sample(running: running, runningBytes: Int(bytes), now: now)
@@ -306,38 +305,49 @@ struct ConcurrencySimulation {
     }
 }
 
-/// Events by time, first in first out at the same time.
-private struct EventQueue<Element> {
-    private var heap: [(time: Double, order: Int, element: Element)] = []
-    private var pushed = 0
+/// Events by time, first in first out at the same time. Not generic, and compared member by member: without optimization that takes a
+/// fraction of the time.
+private struct EventQueue {
+    private struct Entry {
+        var time: Double
+        var order: Int
+        var event: ConcurrencySimulation.Event
+        var life: Int
 
-    var nextTime: Double { heap.first?.time ?? .infinity }
-
-    private func isBefore(_ a: Int, _ b: Int) -> Bool { (heap[a].time, heap[a].order) < (heap[b].time, heap[b].order) }
-
-    mutating func push(_ element: Element, at time: Double) {
-        heap.append((time, pushed, element))
-        pushed += 1
-        var child = heap.count - 1
-        while child > 0, isBefore(child, (child - 1) / 2) {
-            heap.swapAt(child, (child - 1) / 2)
-            child = (child - 1) / 2
-        }
+        func isBefore(_ other: Entry) -> Bool { time == other.time ? order < other.order : time < other.time }
     }
 
-    mutating func pop() -> Element? {
-        guard let first = heap.first else { return nil }
-        heap.swapAt(0, heap.count - 1)
-        heap.removeLast()
+    private var heap: [Entry] = []
+    private var pushed = 0
+
+    var nextTime: Double { heap.isEmpty ? .infinity : heap[0].time }
+
+    mutating func push(_ event: ConcurrencySimulation.Event, life: Int, at time: Double) {
+        let new = Entry(time: time, order: pushed, event: event, life: life)
+        heap.append(new)
+        pushed += 1
+        var child = heap.count - 1
+        while child > 0, new.isBefore(heap[(child - 1) / 2]) {
+            heap[child] = heap[(child - 1) / 2]
+            child = (child - 1) / 2
+        }
+        heap[child] = new
+    }
+
+    mutating func pop() -> (event: ConcurrencySimulation.Event, life: Int)? {
+        guard let last = heap.popLast() else { return nil }
+        guard !heap.isEmpty else { return (last.event, last.life) }
+        let first = heap[0]
         var parent = 0
         while true {
-            var least = parent
-            for child in [2 * parent + 1, 2 * parent + 2] where child < heap.count && isBefore(child, least) {
-                least = child
-            }
-            guard least != parent else { return first.element }
-            heap.swapAt(parent, least)
-            parent = least
+            var child = 2 * parent + 1
+            guard child < heap.count else { break }
+            if child + 1 < heap.count, heap[child + 1].isBefore(heap[child]) { child += 1 }
+            guard heap[child].isBefore(last) else { break }
+            heap[parent] = heap[child]
+            parent = child
         }
+        heap[parent] = last
+        return (first.event, first.life)
     }
 }

@@ -21,25 +21,31 @@ struct PhotoLikePixels {
     /// Rows without padding, one byte per sample.
     func samples(channels: Int) -> [UInt8] {
         var random = random
-        let columns = width / Self.cell + 2, rows = height / Self.cell + 2
+        let (cell, noise) = (Self.cell, Self.noise)
+        let columns = width / cell + 2, rows = height / cell + 2
         let grid = (0..<columns * rows * channels).map { _ in Int(truncatingIfNeeded: random.next() & 0xFF) }
+        // Colours between two rows of the grid.
+        var line = [Int](repeating: 0, count: columns * channels)
         return [UInt8](unsafeUninitializedCapacity: width * height * channels) { samples, count in
             for y in 0..<height {
-                let (row, down) = y.quotientAndRemainder(dividingBy: Self.cell)
+                let (row, down) = y.quotientAndRemainder(dividingBy: cell)
+                for at in line.indices {
+                    let above = row * line.count + at
+                    line[at] = grid[above] * (cell - down) + grid[above + line.count] * down
+                }
                 for x in 0..<width {
-                    let (column, right) = x.quotientAndRemainder(dividingBy: Self.cell)
+                    let (column, right) = x.quotientAndRemainder(dividingBy: cell)
                     // One random number serves all channels of a pixel, 16 bits each.
-                    var noise = random.next()
-                    let corner = (row * columns + column) * channels
-                    for channel in 0..<channels {
-                        let at = corner + channel, below = at + columns * channels
-                        let top = grid[at] * (Self.cell - right) + grid[at + channels] * right
-                        let bottom = grid[below] * (Self.cell - right) + grid[below + channels] * right
-                        let value = (top * (Self.cell - down) + bottom * down) / (Self.cell * Self.cell)
-                        let shift = Int(noise & 0xFFFF) * Self.noise / 65_536 - Self.noise / 2
-                        noise = noise >> 16 | noise << 48
+                    var bits = random.next()
+                    var at = column * channels
+                    let end = at + channels
+                    while at < end {
+                        let value = (line[at] * (cell - right) + line[at + channels] * right) / (cell * cell)
+                        let shift = Int(bits & 0xFFFF) * noise / 65_536 - noise / 2
+                        bits = bits >> 16 | bits << 48
                         samples[count] = UInt8(clamping: value + shift)
                         count += 1
+                        at += 1
                     }
                 }
             }

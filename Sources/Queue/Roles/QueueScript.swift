@@ -33,35 +33,53 @@ enum QueueScript {
 
     /// A definition of the prelude, from `local` to the line before the next one. It uses only what is defined above it.
     private struct Definition {
-        let name: ArraySlice<UInt8>
-        var lines: [ArraySlice<UInt8>]
+        let name: UInt64
+        let lines: [ArraySlice<UInt8>]
+        let words: Set<UInt64>
+
+        init(_ lines: [ArraySlice<UInt8>]) {
+            let head = QueueScript.words(in: lines[0])
+            name = head[1] == QueueScript.function ? head[2] : head[1]
+            self.lines = lines
+            words = Set(lines.lazy.flatMap(QueueScript.words))
+        }
     }
 
-    private static let definitions: [Definition] = code(PackageResources.prelude_lua).reduce(into: []) { parts, line in
-        guard line.starts(with: "local ".utf8) else { return parts[parts.count - 1].lines.append(line) }
-        let words = words(in: line)
-        parts.append(Definition(name: words[1].elementsEqual("function".utf8) ? words[2] : words[1], lines: [line]))
-    }
+    private static let definitions: [Definition] = code(PackageResources.prelude_lua)
+        .reduce(into: [[ArraySlice<UInt8>]]()) { parts, line in
+            if line.starts(with: "local ".utf8) { parts.append([line]) } else { parts[parts.count - 1].append(line) }
+        }.map(Definition.init)
 
     /// The lines of the prelude that some code uses, directly or by others of these. Redis compiles a script when it is loaded, and
     /// creates its functions anew in every call.
     private static func prelude(for code: [ArraySlice<UInt8>]) -> [ArraySlice<UInt8>] {
-        var used = Set(code.flatMap(words))
+        var used = Set(code.lazy.flatMap(words))
         let kept = definitions.reversed().filter { definition in
             guard used.contains(definition.name) else { return false }
-            used.formUnion(definition.lines.flatMap(words))
+            used.formUnion(definition.words)
             return true
         }
         return kept.reversed().flatMap(\.lines)
     }
 
-    private static func words(in line: ArraySlice<UInt8>) -> [ArraySlice<UInt8>] {
-        line.split { byte in
+    private static let function = words(in: Array("function".utf8)[...])[0]
+
+    /// A number for each word of a line. Every process computes them while it starts; two words with the same number would only send a
+    /// definition that is not used.
+    private static func words(in line: ArraySlice<UInt8>) -> [UInt64] {
+        var words: [UInt64] = []
+        var word: UInt64 = 0
+        for byte in line {
             switch byte {
-            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"): false
-            case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "_"): false
-            default: true
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "_"):
+                word = word &* 131 &+ UInt64(byte)
+            default:
+                if word != 0 { words.append(word) }
+                word = 0
             }
         }
+        if word != 0 { words.append(word) }
+        return words
     }
 }

@@ -59,10 +59,11 @@ package actor RedisConnection {
 
     /// Sends a command that blocks in the server (BLMOVE) for up to `timeout`; the reply may take `commandTimeout` longer. Use a dedicated
     /// connection: other calls on it wait. ``interrupt()`` and task cancellation end it early with the code `interrupted`.
+    /// * `since`: ``interrupts`` before the caller looked whether to wait at all: an interrupt after that ends the call too.
     package nonisolated func blocking(
-        _ arguments: [RedisArgument], timeout: Duration
+        _ arguments: [RedisArgument], timeout: Duration, since: Int? = nil
     ) async throws(RedisError) -> RedisValue {
-        let interrupts = socket.interrupts
+        let interrupts = since ?? socket.interrupts
         let result: Result<RedisValue, RedisError> = await withTaskCancellationHandler {
             do throws(RedisError) {
                 return .success(try await wait(arguments, timeout: timeout, interrupts: interrupts))
@@ -75,7 +76,11 @@ package actor RedisConnection {
         return try result.get()
     }
 
-    /// Ends the current call and every queued ``blocking(_:timeout:)``, from any thread; they throw `interrupted`. A later call reconnects.
+    /// Calls of ``interrupt()`` so far.
+    package nonisolated var interrupts: Int { socket.interrupts }
+
+    /// Ends the current call and every queued ``blocking(_:timeout:since:)``, from any thread; they throw `interrupted`. A later call
+    /// reconnects.
     package nonisolated func interrupt() {
         socket.interrupt()
     }

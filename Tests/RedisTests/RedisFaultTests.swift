@@ -98,6 +98,19 @@ struct RedisFaultTests {
         #expect(try await redis.command(["PING"]) == .status("PONG"))
     }
 
+    @Test("An interrupt after the look whether to wait ends the wait, though it came before the wait began")
+    func interruptedBefore() async throws {
+        let server = try await RedisServer()
+        let redis = try connection(to: server.url)
+        let before = redis.interrupts
+        redis.interrupt()
+        let error = await #expect(throws: RedisError.self) {
+            try await redis.blocking(["BLPOP", "a", 30], timeout: .seconds(30), since: before)
+        }
+        #expect(error?.code == .interrupted && redis.interrupts == before + 1)
+        #expect(try await redis.blocking(["BLPOP", "a", RedisArgument("0.05")], timeout: .milliseconds(50)) == .null)
+    }
+
     @Test("Cancelling the task ends a blocking call, also one that has not begun")
     func cancellation() async throws {
         let server = try await RedisServer()

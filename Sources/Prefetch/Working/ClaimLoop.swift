@@ -113,10 +113,14 @@ final class ClaimLoop {
     private nonisolated(nonsending) func waitForWork() async {
         let bell = RedisArgument(worker.redis.queue.keys.bell)
         let (seconds, looks) = worker.configuration.burst ? (0.2, 1) : (5, 12)
-        for _ in 0..<looks where !isLeaving {
+        for _ in 0..<looks {
+            // Who makes it leave interrupts the wait afterwards, possibly before it has begun.
+            let interrupts = bellConnection.interrupts
+            guard !isLeaving else { return }
             do throws(RedisError) {
                 let reply = try await bellConnection.blocking(
-                    ["BLMOVE", bell, bell, "RIGHT", "RIGHT", RedisArgument("\(seconds)")], timeout: .seconds(seconds))
+                    ["BLMOVE", bell, bell, "RIGHT", "RIGHT", RedisArgument("\(seconds)")], timeout: .seconds(seconds),
+                    since: interrupts)
                 guard !reply.isNull else { continue }
                 // Another worker may have taken the last job since the bell rang.
                 try? await Task.sleep(for: .milliseconds(2))

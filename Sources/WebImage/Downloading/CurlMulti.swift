@@ -10,6 +10,15 @@ internal import Threading
 /// The loop's thread holds a reference of its own, because it may sleep in the poll while the downloader is released. Other threads may
 /// only call ``wake()``.
 final class CurlMulti: Sendable {
+    /// What ended a poll.
+    enum PollEnd {
+        case timeout
+        /// ``wake()``, which no later poll sees again.
+        case wake
+        /// A transfer can continue, or a resolver has answered.
+        case ready
+    }
+
     private struct Ready {
         var socket: Int32
         var mask: Int32
@@ -89,19 +98,20 @@ final class CurlMulti: Sendable {
     func wake() { epoll.wake() }
 
     /// Sleeps until a transfer can continue or a resolver has answered, for at most `milliseconds`.
-    /// - Returns: whether that is so now.
     @discardableResult
-    func poll(milliseconds: Int32) -> Bool {
+    func poll(milliseconds: Int32) -> PollEnd {
         let untilDue = (due.withLock { $0 } - MonotonicClock.now) * 1000
         let most = untilDue < Double(milliseconds) ? Int32(max(0, untilDue.rounded(.up))) : milliseconds
         let count = epoll.wait(milliseconds: most)
         return ready.withLock { ready in
-            let before = ready.count
-            var hasAnswer = false
+            var end = PollEnd.timeout
             for index in 0..<count {
-                guard let event = epoll.event(index) else { continue }
+                guard let event = epoll.event(index) else {
+                    if end == .timeout { end = .wake }
+                    continue
+                }
                 if names.take(event) {
-                    hasAnswer = true
+                    end = .ready
                     continue
                 }
                 let socket = Int32(truncatingIfNeeded: event.token)
@@ -110,8 +120,9 @@ final class CurlMulti: Sendable {
                     (event.isReadable ? CURL_CSELECT_IN : 0) | (event.isWritable ? CURL_CSELECT_OUT : 0)
                     | (event.isBroken ? CURL_CSELECT_ERR : 0)
                 ready.append(Ready(socket: socket, mask: mask))
+                end = .ready
             }
-            return hasAnswer || ready.count > before
+            return end
         }
     }
 

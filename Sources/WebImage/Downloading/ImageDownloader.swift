@@ -50,8 +50,11 @@ public actor ImageDownloader {
                 guard maySleep && sleep > 0 else { return }
                 if hasResults {
                     // As long as transfers go on, results are collected.
-                    if multi.poll(milliseconds: 0) { return }
+                    let end = multi.poll(milliseconds: 0)
+                    guard end != .ready else { return }
                     reference.downloader?.assumeIsolated { $0.loop.handOver() }
+                    // The next poll would not see the wake-up for what has been enqueued.
+                    guard end != .wake else { return }
                 }
                 multi.poll(milliseconds: sleep)
             })

@@ -54,6 +54,16 @@ struct CurlSocketsTests {
         #expect(happening() == [pair.ours: false] && sockets.isWanted(pair.ours))
     }
 
+    @Test("A wake-up ends one poll, which tells: no later one would see it again")
+    func wakes() throws {
+        let multi = try CurlMulti()
+        #expect(multi.poll(milliseconds: 0) == .timeout)
+        multi.wake()
+        multi.wake()
+        #expect(multi.poll(milliseconds: 60_000) == .wake)
+        #expect(multi.poll(milliseconds: 0) == .timeout)
+    }
+
     @Test("A server that closes an idle connection is noticed once, and wakes nobody again and again")
     func closedWhileIdle() throws {
         let pair = try SocketPair()

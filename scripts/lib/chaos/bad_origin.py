@@ -80,8 +80,16 @@ def serve(client):
             pass
 
 
-listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
-print(listener.getsockname()[1], flush=True)
-while True:
-    accepted, _ = listener.accept()
-    threading.Thread(target=serve, args=(accepted,), daemon=True).start()
+def accept(listener):
+    while True:
+        accepted, _ = listener.accept()
+        threading.Thread(target=serve, args=(accepted,), daemon=True).start()
+
+
+first = socket.create_server(("127.0.0.1", 0), backlog=1024)
+port = first.getsockname()[1]
+# The poison has a host of its own: waiting with one that answers 503, it could end as that.
+second = socket.create_server(("127.0.0.2", port), backlog=1024)
+print(port, flush=True)
+threading.Thread(target=accept, args=(second,), daemon=True).start()
+accept(first)

@@ -47,7 +47,7 @@ class Batch:
             lines += [(f"{bad}/hang/{self.name}.png", "timeout")]
         planted = number % 4 == 2 and not self.slot
         if planted:
-            lines += [(f"{bad.replace('127.0.0.1', '127.0.0.2')}/poison/{self.name}.png", "poison")]
+            lines += [(f"{world.poison_url}/{self.name}.png", "poison")]
         random.shuffle(lines)
         with open(self.list, "w") as urls, open(self.expect, "w") as expected:
             line = 0

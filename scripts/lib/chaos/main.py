@@ -79,7 +79,8 @@ class World:
         script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bad_origin.py")
         words = [sys.executable, "-B", script, picture, poison]
         self.bad = children.start(words, log, output=subprocess.PIPE)
-        self.bad_url = "http://127.0.0.1:" + self.bad.stdout.readline().decode().strip()
+        port = self.bad.stdout.readline().decode().strip()
+        self.bad_url, self.poison_url = f"http://127.0.0.1:{port}", f"http://127.0.0.2:{port}/poison"
         # Bound and not listening: connections are refused, and nobody else gets the port.
         self.closed = socket.socket()
         self.closed.bind(("127.0.0.1", 0))

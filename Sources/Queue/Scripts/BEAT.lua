@@ -20,16 +20,18 @@
 -- without counting a delivery if the next heartbeat does not name it either.
 
 tick()
-if not redis.call('ZSCORE', K .. ':workers', ARGV[1]) then return {'LOST'} end
 local lease, n = tonumber(ARGV[2]), tonumber(ARGV[4])
+-- Nothing changes either if its lease ends at this very ms already.
+if redis.call('ZADD', K .. ':workers', 'XX', 'CH', now() + lease, ARGV[1]) == 0
+    and not redis.call('ZSCORE', K .. ':workers', ARGV[1]) then
+  return {'LOST'}
+end
 -- No new hold for two leases: a worker with slow heartbeats on a busy machine would postpone every reclaim forever.
 if ARGV[3] == '1' and number(redis.call('GET', K .. ':hold'), 0) + 2 * lease <= now() then
   redis.call('SET', K .. ':hold', now() + 2 * lease, 'PX', 4 * lease)
 end
-redis.call('ZADD', K .. ':workers', 'XX', now() + lease, ARGV[1])
 endDue()
 local said, claims = ARGV[5 + n], tonumber(ARGV[6 + n])
-local isIdle = said ~= '' and claims == 0
 local about = 7 + n + claims
 if ARGV[about] then redis.call('HSET', K .. ':w:' .. ARGV[1], 'beat', now(), unpack(ARGV, about)) end
 -- Only for workers that report their claims.
@@ -59,9 +61,8 @@ local function compare()
   elseif last[3] then redis.call('HDEL', own(ARGV[1]), '#unheld') end
 end
 if said ~= '' then pcall(compare) end
--- The list of failed URLs belongs to no worker: the heartbeat counts even if that list is broken. Idle workers sweep it
--- less often, since a waiting fleet should cost nothing.
-if not isIdle or now() % 8 == 0 then pcall(sweepListed, 200) end
+-- The list of failed URLs belongs to no worker: the heartbeat counts even if that list is broken.
+local isSwept, unlisted = pcall(sweepListed, 200)
 local orders = {}
 local function order(name, value)
   if value then
@@ -75,14 +76,13 @@ order('paused', own[1])
 order('wanted', own[2])
 order('queue_paused', all[1])
 order('concurrency', all[2])
-order('workers', redis.call('ZCARD', K .. ':workers'))
+local workers = redis.call('ZCARD', K .. ':workers')
+order('workers', workers)
 order('hosts', redis.call('HGET', K .. ':hosts', '#v'))
-local unlisted = redis.pcall('HGET', K .. ':failed:limit', 'removed')
-if type(unlisted) == 'string' then order('unlisted', unlisted) end
+if isSwept then order('unlisted', unlisted) end
 -- An expired lease, one that ends so late that no worker has set it, or a batch held by a repair: REAP decides.
-if redis.call('ZCOUNT', K .. ':workers', '-inf', now())
-    + redis.call('ZCOUNT', K .. ':workers', now() + 2 * lease, '+inf')
-    + redis.call('EXISTS', K .. ':held') > 0 then
+local alive = redis.call('ZCOUNT', K .. ':workers', string.format('(%d', now()), string.format('(%d', now() + 2 * lease))
+if alive < workers or redis.call('EXISTS', K .. ':held') == 1 then
   order('reap', '1')
 end
 local out = {'OK', orders}

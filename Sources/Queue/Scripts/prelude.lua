@@ -103,16 +103,17 @@ local function unlist(urls)
 end
 -- Takes up to `most` URLs off the list of failed ones: those that have been on parole for as long as they were listed,
 -- and were met by no batch; then, while batches have listed more than its limit, the oldest. Among those that lapse,
--- the oldest is the one that lapses first.
+-- the oldest is the one that lapses first. Returns how many were taken off because of the limit so far; nil: none.
 local function sweepListed(most)
   local lapses, stays = K .. ':failed:lapses', K .. ':failed:stays'
   local gone = redis.call('ZRANGE', lapses, '-inf', string.format('(%d', now()), 'BYSCORE', 'LIMIT', 0, most)
   if #gone > 0 then unlist(gone) end
   -- Equals PrefetchKeys.failedLimitDefault; a test compares them.
-  local limit = number(redis.call('HGET', K .. ':failed:limit', 'max'), 500000)
+  local limits = redis.call('HMGET', K .. ':failed:limit', 'max', 'removed')
+  local limit = number(limits[1], 500000)
   local over = redis.call('ZCARD', lapses) + redis.call('ZCARD', stays) - limit
   over = math.min(over, most - #gone)
-  if limit == 0 or over <= 0 then return end
+  if limit == 0 or over <= 0 then return limits[2] end
   local first, lasting = redis.call('ZRANGE', lapses, 0, over - 1),
     redis.call('ZRANGE', stays, 0, over - 1, 'WITHSCORES')
   local metas, old, i, j = #first > 0 and redis.call('HMGET', K .. ':failed:meta', unpack(first)) or {}, {}, 1, 1
@@ -127,7 +128,7 @@ local function sweepListed(most)
     end
   end
   unlist(old)
-  redis.call('HINCRBY', K .. ':failed:limit', 'removed', #old)
+  return redis.call('HINCRBY', K .. ':failed:limit', 'removed', #old)
 end
 -- Moves the first 64 KiB of an invalid job to the dead-letter list.
 local function bury(payload)

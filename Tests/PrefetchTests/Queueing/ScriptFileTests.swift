@@ -59,7 +59,7 @@ struct ScriptFileTests {
     @Test("Where nothing is said, the scripts keep as many failed URLs as the sources say")
     func failedLimit() throws {
         let prelude = String(decoding: PackageResources.prelude_lua, as: UTF8.self)
-        let limit = try #require(prelude.firstMatch(of: /':failed:limit', 'max'\), (\d+)\)/)?.1)
+        let limit = try #require(prelude.firstMatch(of: /number\(limits\[1\], (\d+)\)/)?.1)
         #expect(Int(limit) == PrefetchKeys.failedLimitDefault)
     }
 }

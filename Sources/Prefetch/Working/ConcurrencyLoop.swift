@@ -15,7 +15,7 @@ final class ConcurrencyLoop {
     private let worker: WorkerContext
     private let room: CapacityLoop
     private var controller: ConcurrencyController?
-    private var usage: (milliseconds: Int, at: ContinuousClock.Instant)?
+    private var load = ProcessorLoad()
 
     init(_ worker: WorkerContext, room: CapacityLoop) {
         (self.worker, self.room) = (worker, room)
@@ -39,7 +39,7 @@ final class ConcurrencyLoop {
                 _ = await downloader.sample()
                 // What it had found before stays the best guess.
                 controller = ConcurrencyController(limit: controller?.limit ?? room.concurrency)
-                usage = nil
+                load = ProcessorLoad()
                 isSampling = true
             }
             do { try await Task.sleep(for: Self.interval) } catch { return }
@@ -58,13 +58,12 @@ final class ConcurrencyLoop {
             let more = free / 2 / Self.bytesPerTransfer / Self.memoryStep * Self.memoryStep
             bounds.memory = max(ConcurrencyController.start, more)
         }
-        let now = ContinuousClock.now
-        if let milliseconds = ProcessUsage.milliseconds {
-            if let usage {
-                let passed = (now - usage.at) / Duration.milliseconds(1)
-                bounds.processor = Double(milliseconds - usage.milliseconds) / max(1, passed) / Double(Processors.count)
-            }
-            usage = (milliseconds, now)
+        if let own = ProcessUsage.milliseconds {
+            let reading = ProcessorLoad.Reading(
+                at: MonotonicClock.now, own: Double(own) / 1000,
+                transfers: worker.manager.downloader.processorTime / .seconds(1), machine: ProcessUsage.machine)
+            bounds.processor = load.take(
+                reading, processors: Processors.count, workers: worker.registration.orders.workers)
         }
         return bounds
     }

@@ -81,7 +81,8 @@ order('workers', workers)
 order('hosts', redis.call('HGET', K .. ':hosts', '#v'))
 if isSwept then order('unlisted', unlisted) end
 -- An expired lease, one that ends so late that no worker has set it, or a batch held by a repair: REAP decides.
-local alive = redis.call('ZCOUNT', K .. ':workers', string.format('(%d', now()), string.format('(%d', now() + 2 * lease))
+local soon, latest = string.format('(%d', now()), string.format('(%d', now() + 2 * lease)
+local alive = redis.call('ZCOUNT', K .. ':workers', soon, latest)
 if alive < workers or redis.call('EXISTS', K .. ':held') == 1 then
   order('reap', '1')
 end

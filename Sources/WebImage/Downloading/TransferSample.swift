@@ -45,7 +45,7 @@ package struct TransferSample: Sendable, Equatable {
 package struct ConcurrencyBounds: Sendable, Equatable {
     /// Transfers for which there are descriptors, and memory.
     package var descriptors: Int, memory: Int
-    /// Share of all processors that this process has used, 0 to 1.
+    /// Share that is used of the processors that more transfers would need, 0 to 1.
     package var processor: Double
 
     package init(descriptors: Int = .max, memory: Int = .max, processor: Double = 0) {

@@ -13,13 +13,22 @@ import zlib
 import keys
 import resp
 from batch import Batch
-from world import HOST
+from world import HOST, kill
 
 LEASE = 2.0
 # What a command may end with: success, skipped URLs or something found, and the documented errors (docs/CHECKS.md, 7).
 DOCUMENTED = {0, 1, 3, 4, 64, 65, 66, 69, 70, 73, 74, 75, 77, 78}
 WORKER = ["--lease", "2s", "--allow-net", "127.0.0.0/8", "--max-concurrent-downloads", "8"]
 WORKER += ["--drain-timeout", "1s", "--quiet", "--host-timeout", "2s"]
+# Keys: one that gets a wrong type, and one for its value; argument: a type that is wrong if there is none yet. In one step, since a script of
+# another worker may make the key just now. Returns the wrong type.
+SPOIL = """
+local is = redis.call('TYPE', KEYS[1]).ok
+if is ~= 'none' then redis.call('RENAME', KEYS[1], KEYS[2]) end
+local wrong = is == 'string' and 'hash' or is == 'none' and ARGV[1] or 'string'
+if wrong == 'hash' then redis.call('HSET', KEYS[1], 'wrong', 'type') else redis.call('SET', KEYS[1], 'of a wrong type') end
+return wrong
+"""
 BATCH = ["--timeout", "10s", "--connect-timeout", "10s", "--retry-delay", "100ms"]
 
 
@@ -97,7 +106,7 @@ class Cell:
         try:
             output, _ = await asyncio.wait_for(child.communicate(), timeout)
         except asyncio.TimeoutError:
-            child.kill()
+            kill(child)
             await child.wait()
             self.fail(f"{' '.join(words[1:3])} did not end within {timeout:.0f} s")
             raise Broken from None
@@ -204,7 +213,7 @@ class Cell:
                 os.write(ours, b"q")
             if not await self.until(lambda: ended(child, ours), 10):
                 self.fail("the dashboard does not quit")
-                child.kill()
+                kill(child)
             elif child.returncode not in DOCUMENTED:
                 self.fail(f"the dashboard ended with {child.returncode}")
         finally:
@@ -213,7 +222,7 @@ class Cell:
 
     async def kill(self, worker):
         worker.is_ours = True
-        worker.child.kill()
+        kill(worker.child)
         await worker.child.wait()
 
     async def leave(self, worker):
@@ -227,7 +236,7 @@ class Cell:
             code = await asyncio.wait_for(worker.child.wait(), 25)
         except asyncio.TimeoutError:
             self.fail("a worker did not leave within 25 s of SIGTERM")
-            worker.child.kill()
+            kill(worker.child)
             return
         # One that was told before it had even joined has no one to say goodbye to.
         if code != 0 and not (code == -signal.SIGTERM and not await self.redis("EXISTS", self.key("w", worker.name))):
@@ -240,17 +249,11 @@ class Cell:
         what is lost (`lost`)."""
         name = self.spoilt = await keys.chosen(self, wanted, words)
         key, saved = self.key(name), f"matrix:{self.queue}"
-        kind = await self.redis.text("TYPE", key)
-        is_hash = kind == "string" or (kind == "none" and verbs & keys.STRINGS)
-        # In one step: others make a key anew as soon as it is gone.
-        steps = [("RENAME", key, saved)] if kind != "none" else []
-        steps += [("HSET", key, "wrong", "type") if is_hash else ("SET", key, "of a wrong type")]
         try:
-            await self.redis.many([("MULTI",), *steps, ("EXEC",)])
+            wrong = await self.redis.text("EVAL", SPOIL, 2, key, saved, "hash" if verbs & keys.STRINGS else "string")
         except resp.Refused as error:
             self.fail(f"the harness: {name}: {error}")
             return self.fault.end()
-        wrong = await self.redis.text("TYPE", key)
         self.tasks.append(asyncio.ensure_future(self.heal(key, saved, wrong)))
 
     async def heal(self, key, saved, wrong):
@@ -336,11 +339,9 @@ class Cell:
         for task in self.tasks:
             task.cancel()
         for worker in self.workers:
-            if worker.child.returncode is None:
-                worker.child.kill()
+            kill(worker.child)
         for _, child, _ in self.watches:
-            if child.returncode is None:
-                child.kill()
+            kill(child)
         await asyncio.gather(*(worker.child.wait() for worker in self.workers))
         await self.proxy.stop()
         self.redis.close()

@@ -15,6 +15,7 @@ import time
 import verdict
 from batch import IMAGE, place
 from cell import Broken
+from world import kill
 
 ERRORS = {name: getattr(errno, name) for name in ("EIO", "ENOSPC", "EMFILE", "EACCES")}
 KILLS = {"killed-before": "before", "killed-after": "after"}
@@ -120,7 +121,7 @@ class Files:
         try:
             return await asyncio.wait_for(worker.child.wait(), seconds)
         except asyncio.TimeoutError:
-            worker.child.kill()
+            kill(worker.child)
             return None
 
     async def judge(self, cell):

@@ -193,6 +193,10 @@ async def repair(cell):
         cell.fail(f"fsck of a queue that is broken in eight places ended with {code}")
     await cell.do("fsck", name, "--repair", again=["submit", batch.list, "--name", name, "--quiet"], later=(78,))
     await cell.do("fsck", "--repair")
+    if cell.spoilt == f"b:{name}" and not await cell.redis("EXISTS", cell.key("b", name)):
+        # It was put aside, as the repair says, and its batch is made again from its list.
+        cell.anew.add(name)
+        await cell.do("submit", batch.list, "--name", name, "--quiet")
     await cell.do("fsck", good=(0,))
     await cell.worker()
     await cell.worker()

@@ -1,6 +1,7 @@
 """What all cells share: a Redis of their own, origins with known answers, and processes that end with the harness."""
 
 import asyncio
+import contextlib
 import hashlib
 import os
 import pathlib
@@ -32,6 +33,13 @@ def large_png(seed, side=450):
     rows = b"".join(b"\0" + dice.randbytes(8 * side) for _ in range(side))
     head = struct.pack(">IIBBBBB", side, side, 16, 6, 0, 0, 0)
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows, 1)) + chunk(b"IEND", b"")
+
+
+def kill(child):
+    """For a process too that has ended, of which asyncio has not heard yet."""
+    if child.returncode is None:
+        with contextlib.suppress(ProcessLookupError):
+            child.kill()
 
 
 class World:
@@ -103,9 +111,5 @@ class World:
 
     async def close(self):
         for child in self.children:
-            if child.returncode is None:
-                try:
-                    child.kill()
-                except ProcessLookupError:
-                    pass
+            kill(child)
         await asyncio.gather(*(child.wait() for child in self.children))

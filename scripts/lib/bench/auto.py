@@ -25,7 +25,7 @@ def add_options(parser):
     parser.add_argument("--fixed", default="8,32,128,256,512,1024", help="fixed numbers of each worker (8,32,128,256,512,1024)")
     parser.add_argument("--workers", type=rig.positive, default=1, help="worker processes; auto knows nothing of the other ones (1)")
     parser.add_argument("--settle", type=rig.positive, default=30, help="seconds of a run before it is measured (30)")
-    parser.add_argument("--seconds", type=rig.positive, default=24, help="seconds that are measured (24)")
+    parser.add_argument("--seconds", type=rig.positive, default=12, help="seconds that are measured (12)")
     parser.add_argument("--origins", type=rig.positive, default=200, help="loopback addresses of the origin (200)")
     parser.add_argument("--reps", type=rig.positive, default=3, help="repetitions of each number of transfers (3)")
     parser.add_argument("--charts", metavar="DIR", help="write auto-CASE.svg there: transfers and throughput over time")
@@ -79,8 +79,8 @@ class Watcher:
 
 def run_once(bench, options, name, setting, urls):
     """One run; its watcher, its rate after `--settle`, and the share of its URLs that came. Every run is measured in the same of its seconds,
-    because the kernel begins to write the files of a run to disk some half a minute after its start, in bursts of some seconds: enough of them
-    have to be in it."""
+    because the kernel begins to write the files of a run to disk some half a minute after its start, in bursts some six seconds apart: two of
+    them are in it."""
     cache = bench.path(f"cache-{name}-{setting}")
     words = [bench.program("prefetch-coord"), "run", urls, "--cache", cache, "-n", str(options.workers), "--quiet", "--max-per-host", "0"]
     words += ["--allow-net", "127.0.0.0/8", "--max-concurrent-downloads", str(setting), "--validate", "header"]

@@ -10,21 +10,22 @@ package struct RedisOutage: Sendable {
         case back(Duration)
     }
 
-    private var failures = 0
+    /// A cut connection, and a server that is being started, are back before it is over.
+    package static let silence = Duration.milliseconds(300)
     private var since: ContinuousClock.Instant?
     private var reported: RedisError?
 
     package init() {}
 
-    /// A call failed. The first transient error, such as a cut connection, is not reported. A lost connection that was reported is
+    /// A call failed. Transient errors are reported when calls have failed for ``silence``. A lost connection that was reported is
     /// followed by the reply that the server then gives instead, such as NOAUTH: that one says what to do.
-    package mutating func fails(_ error: RedisError) -> Notice? {
-        failures += 1
-        since = since ?? .now
+    package mutating func fails(_ error: RedisError, at now: ContinuousClock.Instant = .now) -> Notice? {
+        let began = since ?? now
+        since = began
         if let reported {
             guard reported.replyCode == nil, error.replyCode != nil else { return nil }
         } else {
-            guard failures > 1 || !error.isTransient else { return nil }
+            guard now - began >= Self.silence || !error.isTransient else { return nil }
         }
         reported = error
         return .away(error.message)

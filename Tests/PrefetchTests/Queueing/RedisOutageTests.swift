@@ -8,11 +8,16 @@ struct RedisOutageTests {
     private let cut = RedisError(.unavailable, "connection closed")
     private let refused = RedisError(.refused, "Redis requires a password", replyCode: "NOAUTH")
 
-    @Test("A connection that is cut once is not told, an outage once, and its end")
+    private let start = ContinuousClock.now
+
+    @Test("A connection that is cut and there again is not told, an outage once, and its end")
     func lost() {
         var outage = RedisOutage()
-        #expect(outage.fails(cut) == nil && outage.answers() == nil)
-        #expect(outage.fails(cut) == nil && outage.fails(cut) == .away("connection closed") && outage.fails(cut) == nil)
+        let soon = start + .milliseconds(299)
+        let later = start + .milliseconds(300)
+        #expect(outage.fails(cut, at: start) == nil && outage.fails(cut, at: soon) == nil && outage.answers() == nil)
+        #expect(outage.fails(cut, at: start) == nil && outage.fails(cut, at: later) == .away("connection closed"))
+        #expect(outage.fails(cut, at: later + .seconds(9)) == nil)
         guard case .back = outage.answers() else { Issue.record("no end"); return }
         #expect(outage.answers() == nil)
     }
@@ -22,7 +27,8 @@ struct RedisOutageTests {
         var outage = RedisOutage()
         #expect(outage.fails(refused) == .away("Redis requires a password") && outage.fails(cut) == nil)
         _ = outage.answers()
-        #expect(outage.fails(cut) == nil && outage.fails(cut) == .away("connection closed"))
+        #expect(outage.fails(cut, at: start) == nil)
+        #expect(outage.fails(cut, at: start + .seconds(1)) == .away("connection closed"))
         #expect(outage.fails(refused) == .away("Redis requires a password"))
         #expect(outage.fails(refused) == nil && outage.fails(cut) == nil)
     }

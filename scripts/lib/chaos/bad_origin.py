@@ -1,4 +1,4 @@
-"""An origin that breaks its promises: bad_origin.py GOOD_PICTURE POISON_PICTURE. Prints its port, on 127.0.0.1 and 127.0.0.2, then a line for each poison it served.
+"""An origin that breaks its promises: bad_origin.py GOOD_PICTURE POISON_PICTURE. Prints its port, on 127.0.0.1 to 127.0.0.3, then a line for each poison it served.
 
 /missing/…     404, robots.txt too          /down/…   503, always
 /truncated/…   announces all, sends half    /flap/…   503 and the picture in turn
@@ -88,8 +88,9 @@ def accept(listener):
 
 first = socket.create_server(("127.0.0.1", 0), backlog=1024)
 port = first.getsockname()[1]
-# The host of the poison. URLs of a host that only answers 503 end together, as httpError.
-second = socket.create_server(("127.0.0.2", port), backlog=1024)
+# URLs of a host that answers 503 for too long end together, as httpError: so what does has a host of its own, and the poison.
+others = [socket.create_server((address, port), backlog=1024) for address in ("127.0.0.2", "127.0.0.3")]
 print(port, flush=True)
-threading.Thread(target=accept, args=(second,), daemon=True).start()
+for other in others:
+    threading.Thread(target=accept, args=(other,), daemon=True).start()
 accept(first)

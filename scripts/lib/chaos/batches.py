@@ -37,7 +37,8 @@ class Batch:
         kinds = {"missing": "httpError", "truncated": "truncated", "html": "badImage", "reset": "truncated"}
         kinds |= {"flap": "downloaded", "down": "httpError"}
         for kind, outcome in kinds.items():
-            lines += [(f"{bad}/{kind}/{self.name}-{n}.png", outcome) for n in range(random.randrange(1, 6))]
+            host = world.down_url if kind == "down" else bad
+            lines += [(f"{host}/{kind}/{self.name}-{n}.png", outcome) for n in range(random.randrange(1, 6))]
         # What keeps the workers busy without keeping the processors busy.
         lines += [(f"{bad}/slow/{self.name}-{n}.png", "downloaded") for n in range(random.randrange(20, 80))]
         lines += [(f"{bad}/missing/{self.name}-0.png", "httpError")]

@@ -81,6 +81,7 @@ class World:
         self.bad = children.start(words, log, output=subprocess.PIPE)
         port = self.bad.stdout.readline().decode().strip()
         self.bad_url, self.poison_url = f"http://127.0.0.1:{port}", f"http://127.0.0.2:{port}/poison"
+        self.down_url = f"http://127.0.0.3:{port}"
         # Bound and not listening: connections are refused, and nobody else gets the port.
         self.closed = socket.socket()
         self.closed.bind(("127.0.0.1", 0))

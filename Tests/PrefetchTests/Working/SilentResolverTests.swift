@@ -50,7 +50,9 @@ struct SilentResolverTests {
         #expect(said.count == 1 && said[0].hasPrefix("the resolver has answered nothing since "), "\(said)")
         #expect(said.first?.contains("--dns-servers") == true)
         let figures = try #require(try await queue.workerRecords.all().first?.report.names)
-        #expect(figures.unanswered > 0 && figures.queries >= 40)
+        // As of its last heartbeat, after which the rest may have been answered.
+        #expect(figures.unanswered > 0 && figures.queries > 0)
+        #expect(names.counts.queries >= 40)
     }
 
     @Test("What a worker says of its names is read as it was written, and other texts are none")

@@ -10,14 +10,14 @@ package struct RedisOutage: Sendable {
         case back(Duration)
     }
 
-    /// A cut connection, and a server that is being started, are back before it is over.
-    package static let silence = Duration.milliseconds(300)
+    /// How long calls fail before that is reported. A cut connection is made again sooner, and a server that is being started answers sooner.
+    private static let reportDelay = Duration.milliseconds(300)
     private var since: ContinuousClock.Instant?
     private var reported: RedisError?
 
     package init() {}
 
-    /// A call failed. Transient errors are reported when calls have failed for ``silence``. A lost connection that was reported is
+    /// A call failed. Transient errors are reported when calls have failed for ``reportDelay``, 0.3 s. A lost connection that was reported is
     /// followed by the reply that the server then gives instead, such as NOAUTH: that one says what to do.
     package mutating func fails(_ error: RedisError, at now: ContinuousClock.Instant = .now) -> Notice? {
         let began = since ?? now
@@ -25,7 +25,7 @@ package struct RedisOutage: Sendable {
         if let reported {
             guard reported.replyCode == nil, error.replyCode != nil else { return nil }
         } else {
-            guard now - began >= Self.silence || !error.isTransient else { return nil }
+            guard now - began >= Self.reportDelay || !error.isTransient else { return nil }
         }
         reported = error
         return .away(error.message)

@@ -88,7 +88,7 @@ def accept(listener):
 
 first = socket.create_server(("127.0.0.1", 0), backlog=1024)
 port = first.getsockname()[1]
-# URLs of a host that answers 503 for too long end together, as httpError: so what does has a host of its own, and the poison.
+# /down and /poison have hosts of their own: the URLs of a host that answers 503 for too long end together, as httpError.
 others = [socket.create_server((address, port), backlog=1024) for address in ("127.0.0.2", "127.0.0.3")]
 print(port, flush=True)
 for other in others:

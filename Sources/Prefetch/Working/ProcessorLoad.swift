@@ -1,3 +1,4 @@
+internal import Queue
 internal import Threading
 
 /// How much of this machine's processors is used, as far as more transfers would need them. A value without a clock.
@@ -12,8 +13,6 @@ struct ProcessorLoad {
 
     /// Seconds that a load covers: /proc/stat counts in hundredths of a second.
     private static let span = 1.0
-    /// Share of the processors that this queue's workers have when they, not other programs, have used up the machine.
-    private static let leastShare = 0.4
     private var readings: [Reading] = []
 
     /// The share that is used, 0 to 1: the largest of this process' of all processors; that of one processor by the thread of its transfers;
@@ -28,7 +27,8 @@ struct ProcessorLoad {
         let seconds = new.at - old.at
         let own = (new.own - old.own) / seconds / Double(max(1, processors))
         var load = max(own, (new.transfers - old.transfers) / seconds)
-        if own * Double(max(1, workers)) >= Self.leastShare, let now = new.machine, let past = old.machine,
+        if own * Double(max(1, workers)) * 100 >= Double(LimitCause.ownShare), let now = new.machine,
+            let past = old.machine,
             now.all > past.all
         {
             load = max(load, Double(now.busy - past.busy) / Double(now.all - past.all))

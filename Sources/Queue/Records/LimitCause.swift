@@ -28,6 +28,9 @@ package enum LimitCause: String, Sendable, CaseIterable {
 }
 
 extension LimitCause {
+    /// Percent of a machine's processors that this queue's workers use at least where they, not other programs, have used it up.
+    package static let ownShare = 40
+
     /// Above these figures, percent unless noted, a cause holds a worker back.
     private enum Threshold {
         /// With free slots for less than half of the time, more work could not have started sooner.
@@ -39,8 +42,6 @@ extension LimitCause {
         static let fileOldest = 1_000
         static let fileBusy = 50
         static let machineBusy = 90
-        /// Of the machine, by all workers together: otherwise another program has it.
-        static let ownShare = 50
         /// Of the one processor that a thread can use: beyond it transfers wait for the thread.
         static let thread = 75
         /// One URL that waits for its host for so many in transfer: fewer leave slots free now and then.
@@ -87,6 +88,6 @@ extension LimitCause {
     private static func isShortOfProcessors(_ figures: WorkerFigures, peers: Int) -> Bool {
         if figures.transferCPU > Threshold.thread { return true }
         let share = figures.cpu / max(1, figures.processors)
-        return figures.machineBusy > Threshold.machineBusy && share * max(1, peers) > Threshold.ownShare
+        return figures.machineBusy > Threshold.machineBusy && share * max(1, peers) >= ownShare
     }
 }

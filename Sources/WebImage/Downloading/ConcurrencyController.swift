@@ -80,6 +80,8 @@ package struct ConcurrencyController: Sendable {
     private static let (firstCeilingSeconds, longestCeilingSeconds) = (30.0, 600.0)
     /// Share that failures across hosts leave of the limit (RFC 8312 has the same).
     private static let backOffFactor = 0.7
+    /// Share of the connections that are left of those at which connects failed: that many were seen to be possible.
+    private static let connectionFactor = 0.9
     /// A failure is seen a second after its cause: by then a lost first packet is repeated (RFC 6298).
     private static let failureDelay = 1.25
     /// After a back-off the first packets that were lost are sent again beside the others, one and three seconds after the first time.
@@ -301,7 +303,9 @@ package struct ConcurrencyController: Sendable {
             decideOnIdle(connections)
             // All of them are transfers' then, and so many are possible.
             failing = keepsIdleConnections ? min(limit, connections) : connections
-            if !keepsIdleConnections { reduced = min(limit, max(reduced, Int(Double(failing) * Self.backOffFactor))) }
+            if !keepsIdleConnections {
+                reduced = min(limit, max(reduced, Int(Double(failing) * Self.connectionFactor)))
+            }
         }
         ceiling = Ceiling(limit: failing, reason: why, until: now + ceilingSeconds)
         ceilingSeconds = min(Self.longestCeilingSeconds, ceilingSeconds * 2)

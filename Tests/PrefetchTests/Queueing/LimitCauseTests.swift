@@ -61,19 +61,19 @@ struct LimitCauseTests {
 
     @Test("The processors hold it back if the machine is busy with its workers, or one thread has a whole processor")
     func processors() {
-        // 51 % of four processors.
-        func full(_ report: inout WorkerReport) { (report.figures.machineBusy, report.figures.cpu) = (95, 204) }
+        // 40 % of four processors.
+        func full(_ report: inout WorkerReport) { (report.figures.machineBusy, report.figures.cpu) = (95, 160) }
         #expect(Self.cause(Self.busy, full) == .checking)
         let transfers = Self.cause(Self.busy) { report in
             full(&report)
             (report.figures.checkCPU, report.figures.transferCPU) = (50, 60)
         }
         #expect(transfers == .network)
-        #expect(Self.cause(Self.busy) { ($0.figures.machineBusy, $0.figures.cpu) = (95, 200) } == .link)
-        #expect(Self.cause(Self.busy) { ($0.figures.machineBusy, $0.figures.cpu) = (90, 204) } == .link)
-        // A quarter of the machine each.
+        #expect(Self.cause(Self.busy) { ($0.figures.machineBusy, $0.figures.cpu) = (95, 156) } == .link)
+        #expect(Self.cause(Self.busy) { ($0.figures.machineBusy, $0.figures.cpu) = (90, 160) } == .link)
+        // Percent of the machine: four times 25, twice 19.
         #expect(Self.cause(Self.busy, peers: 4) { ($0.figures.machineBusy, $0.figures.cpu) = (95, 100) } == .checking)
-        #expect(Self.cause(Self.busy, peers: 2) { ($0.figures.machineBusy, $0.figures.cpu) = (95, 100) } == .link)
+        #expect(Self.cause(Self.busy, peers: 2) { ($0.figures.machineBusy, $0.figures.cpu) = (95, 76) } == .link)
         #expect(Self.cause(Self.busy) { ($0.figures.checkCPU, $0.figures.transferCPU) = (10, 91) } == .network)
     }
 

@@ -72,23 +72,34 @@ package struct NameAnswer: Sendable {
         var id = question.id
         if hasWrongID { id[1] ^= 0xff }
         if let raw { return id + raw }
-        var body: [UInt8] = []
-        for record in records {
-            body += Self.encoded(record.name)
-            body += Self.bytes(record.type) + [0, 1]
-            body += Self.bytes(UInt16(truncatingIfNeeded: record.ttl >> 16))
-            body += Self.bytes(UInt16(truncatingIfNeeded: record.ttl))
-            body += Self.bytes(UInt16(truncatingIfNeeded: record.data.count)) + record.data
-        }
-        let isCut = !question.isOverTCP && (isTruncated || 12 + question.echo.count + body.count > 512)
-        let count = UInt16(truncatingIfNeeded: isCut ? 0 : records.count)
-        var message = id + [0x81 | (isCut ? 2 : 0), 0x80 | code.rawValue, 0, 1]
-        message += Self.bytes(count) + [0, 0, 0, 0]
+        var message: [UInt8] = []
+        message.reserveCapacity(512)
+        message += id
+        message += [0x81, 0x80 | code.rawValue, 0, 1]
+        Self.append(UInt16(truncatingIfNeeded: records.count), to: &message)
+        message += [0, 0, 0, 0]
         message += question.echo
-        return isCut ? message : message + body
+        let end = message.count
+        for record in records {
+            // The name of the question is repeated by its place (RFC 1035, section 4.1.4).
+            message += record.name == question.name ? [0xc0, 0x0c] : Self.encoded(record.name)
+            Self.append(record.type, to: &message)
+            message += [0, 1]
+            Self.append(UInt16(truncatingIfNeeded: record.ttl >> 16), to: &message)
+            Self.append(UInt16(truncatingIfNeeded: record.ttl), to: &message)
+            Self.append(UInt16(truncatingIfNeeded: record.data.count), to: &message)
+            message += record.data
+        }
+        if !question.isOverTCP && (isTruncated || message.count > 512) {
+            message.removeSubrange(end...)
+            message[2] |= 2
+            (message[6], message[7]) = (0, 0)
+        }
+        return message
     }
 
-    private static func bytes(_ number: UInt16) -> [UInt8] {
-        [UInt8(number >> 8), UInt8(truncatingIfNeeded: number)]
+    private static func append(_ number: UInt16, to message: inout [UInt8]) {
+        message.append(UInt8(number >> 8))
+        message.append(UInt8(truncatingIfNeeded: number))
     }
 }

@@ -16,16 +16,17 @@ package struct NameQuestion: Sendable {
     init?(message: ArraySlice<UInt8>) {
         let message = Array(message)
         guard message.count > 12, message[2] & 0x80 == 0, message[4] == 0, message[5] == 1 else { return nil }
-        var labels: [String] = []
+        var text: [UInt8] = []
         var place = 12
         while place < message.count, message[place] > 0 {
             let end = place + 1 + Int(message[place])
             guard message[place] < 64, end < message.count else { return nil }
-            labels.append(String(decoding: message[place + 1..<end], as: UTF8.self).lowercased())
+            if !text.isEmpty { text.append(UInt8(ascii: ".")) }
+            text += message[place + 1..<end]
             place = end
         }
         guard place + 5 <= message.count else { return nil }
-        name = labels.joined(separator: ".")
+        name = String(decoding: text, as: UTF8.self).lowercased()
         type = UInt16(message[place + 1]) << 8 | UInt16(message[place + 2])
         id = Array(message[..<2])
         echo = Array(message[12..<place + 5])

@@ -69,23 +69,19 @@ struct URLRun: Sendable {
     // MARK: Its turn
 
     /// Runs it to its end; it stays open if the worker leaves first.
+    ///
+    /// Hundreds of URLs wait in it. Their variables are on the heap meanwhile, so what does not wait is in functions of its own.
     nonisolated(nonsending) func run() async {
         let identity = entry.identity
-        switch batch.tryLead(identity) ? .lead : await batch.begin(identity) {
-        case .ended(let ending):
-            var item = SettledEntry(position: position, outcome: ending.outcome)
-            item.failure = ending.failure
-            item.failure?.line = entry.line
-            job.entry.settle([item])
-        case .lead:
-            let item = await load()
-            batch.end(identity, item.map { BatchContext.Ending(outcome: $0.outcome, failure: $0.failure) })
-            if let item { job.entry.settle([item]) } else { job.entry.leave() }
+        if !batch.tryLead(identity), case .ended(let ending) = await batch.begin(identity) {
+            end(as: ending)
+        } else {
+            await load(identity)
         }
     }
 
-    /// Loads it, repeatedly after local faults; nil if it stays open.
-    private nonisolated(nonsending) func load() async -> SettledEntry? {
+    /// Loads it, repeatedly after local faults.
+    private nonisolated(nonsending) func load(_ identity: String) async {
         let (worker, fault) = (worker, worker.fault)
         let request = request()
         // The first URL that met a local fault probes whether it is repaired; all others wait at the gate.
@@ -95,12 +91,12 @@ struct URLRun: Sendable {
             if !isProbe { await fault.wait() }
             if !worker.keeper.hasRoom { await worker.keeper.waitForRoom(orUntil: worker.shutdown.draining) }
             let isStuck = fault.message != nil || !worker.keeper.hasRoom
-            if job.permit.isRevoked || worker.shutdown.draining.isOpen && isStuck { return nil }
+            if job.permit.isRevoked || worker.shutdown.draining.isOpen && isStuck { break }
             do throws(WebImageError) {
-                return settled(try await worker.manager.pipeline.load(request), request)
+                return end(identity, try await worker.manager.pipeline.load(request), request)
             } catch {
-                if error.code == .cancelled { return nil }
-                if let outcome = error.outcome { return await settled(outcome, error) }
+                if error.code == .cancelled { break }
+                if error.outcome != nil { return await end(identity, error) }
                 if fault.close(error.message) { isProbe = true }
                 if [EMFILE, ENFILE].contains(error.underlyingCode) {
                     await worker.manager.downloader.closeIdleConnections()
@@ -108,10 +104,11 @@ struct URLRun: Sendable {
                 if isProbe { try? await Task.sleep(for: .seconds(Double.random(in: 1...2))) }
             }
         }
-        return nil
+        end(identity, nil)
     }
 
     /// The batch's settings, then the line's own.
+    @inline(never)
     private func request() -> LoadRequest {
         let worker = worker
         var request = batch.images.request(entry.url, entry.settings)
@@ -146,7 +143,25 @@ struct URLRun: Sendable {
 
     // MARK: Its outcome
 
-    private func settled(_ image: LoadedImage, _ request: LoadRequest) -> SettledEntry {
+    /// Ends it for all entries of its URL; nil: it stays open.
+    @inline(never)
+    private func end(_ identity: String, _ item: SettledEntry?) {
+        batch.end(identity, item.map { BatchContext.Ending(outcome: $0.outcome, failure: $0.failure) })
+        if let item { job.entry.settle([item]) } else { job.entry.leave() }
+    }
+
+    /// Ends as the first entry of its URL has.
+    @inline(never)
+    private func end(as ending: BatchContext.Ending) {
+        var item = SettledEntry(position: position, outcome: ending.outcome)
+        item.failure = ending.failure
+        item.failure?.line = entry.line
+        job.entry.settle([item])
+    }
+
+    @inline(never)
+    private func end(_ identity: String, _ result: LoadResult, _ request: LoadRequest) {
+        let image = result.image
         var item = SettledEntry(position: position, outcome: image.outcome)
         if image.outcome == .downloaded { item.bytes = image.byteCount }
         if image.attempts > 0 {
@@ -157,12 +172,17 @@ struct URLRun: Sendable {
             request.options.contains(.retryFailed)
             && (!batch.policy.isCheckedBeforeCache || image.outcome == .downloaded)
         if isRetried || isOnParole { item.unlist = entry.url }
-        return item
+        end(identity, item)
     }
 
-    private nonisolated(nonsending) func settled(
-        _ outcome: PrefetchOutcome, _ error: WebImageError
-    ) async -> SettledEntry {
+    @inline(never)
+    private nonisolated(nonsending) func end(_ identity: String, _ error: WebImageError) async {
+        if error.outcome == .refused { await reportRefusal(error) }
+        end(identity, settled(error))
+    }
+
+    private func settled(_ error: WebImageError) -> SettledEntry? {
+        guard let outcome = error.outcome else { return nil }
         var item = failed(
             outcome, httpStatus: error.httpStatus, attempts: error.attempts, detail: error.message)
         if let saved = error.savedBytes {
@@ -170,10 +190,10 @@ struct URLRun: Sendable {
         }
         if outcome == .unsupported { item.fetch?.format = error.unverifiedFormat }
         if batch.policy.lists(error) { item.list = entry.url }
-        if outcome == .refused { await reportRefusal(error) }
         return item
     }
 
+    @inline(never)
     private func failed(
         _ outcome: PrefetchOutcome, httpStatus: Int? = nil, attempts: Int = 0, detail: String
     ) -> SettledEntry {

@@ -40,7 +40,7 @@ final class BodyBlocks: Sendable {
     /// Sizes are powers of two from 16 KiB to 1 MiB; larger blocks are not kept.
     private static let (least, sizes) = (16 << 10, 7)
     /// Bytes that are kept for later bodies.
-    private static let mostKept = 8 << 20
+    private static let mostKept = 4 << 20
 
     private struct State {
         var free = [[BodyBlock]](repeating: [], count: BodyBlocks.sizes)

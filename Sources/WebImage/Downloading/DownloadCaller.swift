@@ -13,10 +13,16 @@ final class DownloadCaller: Sendable {
     /// Permission to start requests; nil if it cannot be revoked.
     let permit: DownloadPermit?
     let progress: (@Sendable (Int, Int) -> Void)?
+    /// Where its body is counted until the caller has checked it; nil: nowhere.
+    let unchecked: UncheckedBodies?
 
-    init(permit: DownloadPermit? = nil, progress: (@Sendable (Int, Int) -> Void)? = nil) {
+    init(
+        permit: DownloadPermit? = nil, progress: (@Sendable (Int, Int) -> Void)? = nil,
+        unchecked: UncheckedBodies? = nil
+    ) {
         self.permit = permit
         self.progress = progress
+        self.unchecked = unchecked
     }
 
     var isCancelled: Bool { state.withLock { $0.isCancelled } }
@@ -33,7 +39,10 @@ final class DownloadCaller: Sendable {
     func begin(_ continuation: UnsafeContinuation<Void, Never>) { state.withLock { $0.continuation = continuation } }
 
     /// Sets the result, which the caller finds when it is resumed; once.
-    func take(_ result: Result<DownloadedImage, WebImageError>) { state.withLock { $0.result = result } }
+    func take(_ result: Result<DownloadedImage, WebImageError>) {
+        if let unchecked, case .success(let image) = result, UncheckedBodies.counts(image) { unchecked.add() }
+        state.withLock { $0.result = result }
+    }
 
     /// Wakes the caller; once.
     func resume() {

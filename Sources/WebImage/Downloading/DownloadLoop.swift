@@ -21,6 +21,7 @@ final class DownloadLoop {
     private let admission: DownloadAdmission
     private let session: CurlSession
     private let transfers: RunningTransfers
+    private let unchecked: UncheckedBodies
     private let listeners: DownloadListeners
     private let proven: ProvenSites
     private let silent: SilentHosts
@@ -45,14 +46,15 @@ final class DownloadLoop {
 
     init(
         _ configuration: ImageDownloader.Configuration, admission: DownloadAdmission, session: CurlSession,
-        transfers: RunningTransfers, tally: TransferTally, listeners: DownloadListeners, proven: ProvenSites,
-        silent: SilentHosts
+        transfers: RunningTransfers, unchecked: UncheckedBodies, tally: TransferTally, listeners: DownloadListeners,
+        proven: ProvenSites, silent: SilentHosts
     ) {
         profile = RequestProfile(configuration)
         sites = SiteBook(configuration)
         self.admission = admission
         self.session = session
         self.transfers = transfers
+        self.unchecked = unchecked
         self.tally = tally
         self.listeners = listeners
         self.proven = proven
@@ -161,7 +163,7 @@ final class DownloadLoop {
         guard !silent.isEmpty, now >= nextSilenceCheck else { return }
         nextSilenceCheck = now + 1
         var seconds: Double?
-        if transfers.activeCount < limit, operations.values.allSatisfy({ silent.contains($0.host) }) {
+        if usedSlots < limit, operations.values.allSatisfy({ silent.contains($0.host) }) {
             let timeout = operations.values.lazy.map(\.profile.configuration.downloadTimeout).max() ?? 0
             seconds = max(2 * timeout, (now - busySince) / 4)
         }
@@ -181,7 +183,9 @@ final class DownloadLoop {
 
     private func admit() -> Int {
         var started = 0
-        while transfers.activeCount < limit, let (operation, refusal, isAwaited) = admission.hosts.next() {
+        while !unchecked.areSlotsFull(limit: limit, active: transfers.activeCount),
+            let (operation, refusal, isAwaited) = admission.hosts.next()
+        {
             if operation.isRevoked {
                 // It has no callers left, or only callers with revoked permits.
                 admission.hosts.release(operation)
@@ -426,19 +430,22 @@ final class DownloadLoop {
     /// Downloads that wait for a slot, for their host or for its robots.txt.
     private var waiting: Int { max(0, operations.count - transfers.operations.count - retries.count) }
 
+    /// By transfers, and by bodies that are not checked yet.
+    var usedSlots: Int { transfers.activeCount + unchecked.heldSlots }
+
     var activity: ImageDownloader.Activity {
-        let (active, names) = (transfers.activeCount, admission.names.waitingCount)
+        let (hasFreeSlots, names) = (usedSlots < limit, admission.names.waitingCount)
         let time = MonotonicClock.now
         return ImageDownloader.Activity(
-            running: active, parked: transfers.parkedCount, retrying: retries.count,
-            waitingForHost: active < limit ? max(0, waiting - names) : 0,
-            waitingForName: active < limit ? admission.names.shortage(now: time) : 0, operations: operations.count,
+            running: transfers.activeCount, parked: transfers.parkedCount, retrying: retries.count,
+            waitingForHost: hasFreeSlots ? max(0, waiting - names) : 0,
+            waitingForName: hasFreeSlots ? admission.names.shortage(now: time) : 0, operations: operations.count,
             names: admission.names.figures(now: time), work: work)
     }
 
     private var stages: TransferStages {
         var stages = transfers.stages
-        stages.isFull = transfers.activeCount >= limit && waiting > 0
+        stages.isFull = usedSlots >= limit && waiting > 0
         stages.isLimited = admission.bandwidth?.isHolding ?? false
         return stages
     }

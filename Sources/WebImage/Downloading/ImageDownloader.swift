@@ -17,6 +17,7 @@ public actor ImageDownloader {
     private let session: CurlSession
     private let transfers: RunningTransfers
     private let tally = TransferTally()
+    private nonisolated let unchecked: UncheckedBodies
     private nonisolated let listeners = DownloadListeners()
     /// Default jar for cookies, for the lifetime of the session.
     private nonisolated let ownJar = CookieJar()
@@ -31,6 +32,8 @@ public actor ImageDownloader {
 
     /// The configuration; change it with ``createNewSession(configuration:)``.
     public var configuration: Configuration { loop.profile.configuration }
+
+    var maxAttempts: Int { configuration.maxAttempts }
 
     /// The downloader's thread.
     public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
@@ -62,14 +65,15 @@ public actor ImageDownloader {
         session = CurlSession(
             configuration, sockets: multi.sockets, closed: blockedEndpoints, spooling: spooling,
             didReleaseJar: { jar in reference.downloader?.perform { $0.session.forget(jar) } })
+        unchecked = UncheckedBodies(wake: { multi.wake() })
         let (proven, silent) = (ProvenSites(), SilentHosts())
         admission = DownloadAdmission(
             configuration, proven: proven, silent: silent, sockets: multi.names, closed: blockedEndpoints,
             readRobots: { site, profile in reference.downloader?.readRobots(of: site, profile) })
         transfers = RunningTransfers(multi, session: session, spooling: spooling)
         loop = DownloadLoop(
-            configuration, admission: admission, session: session, transfers: transfers, tally: tally,
-            listeners: listeners, proven: proven, silent: silent)
+            configuration, admission: admission, session: session, transfers: transfers, unchecked: unchecked,
+            tally: tally, listeners: listeners, proven: proven, silent: silent)
         maxConcurrentDownloads = configuration.maxConcurrentDownloads
         reference.set(self)
     }
@@ -111,10 +115,11 @@ public actor ImageDownloader {
     /// With a revocable permit.
     /// * `profile`: profile of its requests; nil: ``configuration``.
     /// * `rules`: which images are transferred to their end; not without an inspection of the first bytes.
+    /// * `isChecked`: the caller calls ``didCheck(_:)`` with the result. When many are not checked yet, no further transfer starts.
     package nonisolated(nonsending) func download(
         _ url: String, options: DownloadOptions = [], headers: [HTTPHeader] = [], attemptsUsed: Int = 0,
         cookies: CookieJar? = nil, profile: RequestProfile? = nil, rules: HeaderRules? = nil, permit: DownloadPermit?,
-        progress: (@Sendable (Int, Int) -> Void)? = nil
+        isChecked: Bool = false, progress: (@Sendable (Int, Int) -> Void)? = nil
     ) async throws(WebImageError) -> DownloadedImage {
         if let bad = headers.first(where: { !$0.isValid }) {
             throw WebImageError(.invalidConfiguration, "the header \(bad.name) has a character that cannot be sent")
@@ -126,7 +131,7 @@ public actor ImageDownloader {
         let request = try RequestURL(url)
         let parameters = DownloadOperation.Parameters(
             priority: options.priority, attemptsUsed: max(0, attemptsUsed), cookies: cookies)
-        let call = DownloadCaller(permit: permit, progress: progress)
+        let call = DownloadCaller(permit: permit, progress: progress, unchecked: isChecked ? unchecked : nil)
         await withTaskCancellationHandler {
             await withUnsafeContinuation { continuation in
                 call.begin(continuation)
@@ -153,11 +158,17 @@ public actor ImageDownloader {
         let image = try call.takeResult().get()
         // Bytes spooled to a file may still be in the pool's queue.
         do throws(WebImageError) { try await image.body.finish() } catch {
+            if isChecked { didCheck(image) }
             var error = error
             error.attempts = image.attempts
             throw error
         }
         return image
+    }
+
+    /// Its body was checked and stored, or refused.
+    package nonisolated func didCheck(_ image: DownloadedImage) {
+        if UncheckedBodies.counts(image) { unchecked.remove() }
     }
 
     /// How long the thread has left a ping unanswered; zero while it responds. Sends a ping and does not wait: poll it.
@@ -195,7 +206,7 @@ public actor ImageDownloader {
     /// What the transfers did since the last call, for ``ConcurrencyController``; nothing at the first. Costs a look at each running one.
     package func sample() -> TransferSample {
         tally.sample(
-            running: transfers.activeCount, of: transfers.operations, sockets: transfers.connectionCount,
+            running: loop.usedSlots, of: transfers.operations, sockets: transfers.connectionCount,
             now: MonotonicClock.now)
     }
 

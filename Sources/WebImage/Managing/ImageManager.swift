@@ -224,7 +224,7 @@ public final class ImageManager: ImageLoading {
     package func load(_ request: LoadRequest) async throws(WebImageError) -> LoadedImage {
         try await withTaskExecutorPreference(pool) { () async throws(WebImageError) in
             try await pipeline.load(request)
-        }
+        }.image
     }
 
     // MARK: Running loads

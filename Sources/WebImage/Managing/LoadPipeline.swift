@@ -2,6 +2,8 @@ internal import Threading
 
 /// The steps of a load, in order: memory, disk, transfer lock, both again, network, verification, cache. Thread-safe. A load stays on its
 /// caller's executor, whose threads must be allowed to block: each change of executor would cost a lock.
+///
+/// What does not wait is not inlined: the variables of an asynchronous function are on the heap until it returns, and hundreds of loads wait.
 package final class LoadPipeline: Sendable {
     private let cache: ImageCache
     private let downloader: ImageDownloader
@@ -21,7 +23,7 @@ package final class LoadPipeline: Sendable {
 
     /// Loads one image with the settings of the request only.
     /// - Throws: as ``ImageManager/loadImage(with:options:)``.
-    package nonisolated(nonsending) func load(_ request: LoadRequest) async throws(WebImageError) -> LoadedImage {
+    package nonisolated(nonsending) func load(_ request: LoadRequest) async throws(WebImageError) -> LoadResult {
         let key = CacheKey(request.key)
         if request.revalidatesHits { return try await loadRevalidating(key, request) }
         if let image = inMemory(request) { return image }
@@ -49,7 +51,7 @@ package final class LoadPipeline: Sendable {
 
     private nonisolated(nonsending) func loadRevalidating(
         _ key: CacheKey, _ request: LoadRequest
-    ) async throws(WebImageError) -> LoadedImage {
+    ) async throws(WebImageError) -> LoadResult {
         if request.isFromCacheOnly {
             if let found = try revalidatedHit(key, request) { return try hit(found, request) }
             try request.willUseNetwork?()
@@ -68,12 +70,13 @@ package final class LoadPipeline: Sendable {
         if let found, !request.options.refreshes || isFresh(known, request) { return try hit(found, request) }
         try request.willUseNetwork?()
         if let found, let willRefresh = request.willRefresh, request.options.refreshes {
-            willRefresh(try hit(found, request))
+            willRefresh(try hit(found, request).image)
         }
         do throws(WebImageError) {
-            guard request.mirrors.isEmpty else { return try await fetchFromMirrors(key, request, found, known) }
-            let present = found.flatMap { found in known.map { (found, $0) } }
-            return try await fetch(from: request.url, key, request, present: present)
+            let present = PresentImage(found, known)
+            return request.mirrors.isEmpty
+                ? try await fetch(from: request.url, key, request, present: present)
+                : try await fetchFromMirrors(key, request, present: present)
         } catch {
             request.didFail?(error)
             throw error
@@ -89,18 +92,21 @@ package final class LoadPipeline: Sendable {
     // MARK: Lookup
 
     /// The image in memory if its level suffices. Its path is that of its file, if it still exists.
-    private func inMemory(_ request: LoadRequest) -> LoadedImage? {
+    @inline(never)
+    private func inMemory(_ request: LoadRequest) -> LoadResult? {
         guard request.usesMemory, let found = cache.memory?.image(forKey: request.key),
             isEnough(found.info, request)
         else { return nil }
         let digest = found.digest ?? (request.computesDigest ? SHA256.hash(found.bytes) : nil)
-        return image(
-            request, cache.existingPath(forKey: request.key), found.info, found.bytes.count, digest,
-            bytes: found.bytes, cacheType: .memory, outcome: .hit)
+        return LoadResult(
+            image(
+                request, cache.existingPath(forKey: request.key), found.info, found.bytes.count, digest,
+                bytes: found.bytes, cacheType: .memory, outcome: .hit))
     }
 
     /// The image on disk if its level suffices; a lower one is verified now, and raised or moved aside.
-    private func onDisk(_ key: CacheKey, _ request: LoadRequest) throws(WebImageError) -> LoadedImage? {
+    @inline(never)
+    private func onDisk(_ key: CacheKey, _ request: LoadRequest) throws(WebImageError) -> LoadResult? {
         let removals = memoryRemovals(request)
         guard let found = try find(key, request) else { return nil }
         try request.judge(found.info, madeOf: found.record?.original)
@@ -113,19 +119,21 @@ package final class LoadPipeline: Sendable {
             guard let read = try cache.memoryImage(of: found, request.key) else { return nil }
             memory.offer(read, forKey: request.key, removals: removals)
         }
-        return image(
-            request, found.path, found.info, found.size, digest, bytes: found.path == nil ? try found.read() : nil,
-            cacheType: .disk, outcome: .hit)
+        let bytes = found.path == nil ? try found.read() : nil
+        return LoadResult(
+            image(
+                request, found.path, found.info, found.size, digest, bytes: bytes, cacheType: .disk, outcome: .hit))
     }
 
     /// The variant, made of the original on disk, and stored. An original that is damaged, or not the expected one, is fetched again.
     private nonisolated(nonsending) func fromOriginal(
         _ request: LoadRequest
-    ) async throws(WebImageError) -> LoadedImage? {
+    ) async throws(WebImageError) -> LoadResult? {
         try await withDecodeLock(request) { () throws(WebImageError) in try storeFromOriginal(request) }
     }
 
-    private func storeFromOriginal(_ request: LoadRequest) throws(WebImageError) -> LoadedImage? {
+    @inline(never)
+    private func storeFromOriginal(_ request: LoadRequest) throws(WebImageError) -> LoadResult? {
         guard let variant = request.variant,
             let found = try cache.find(
                 request.originalKey, atLeast: request.level, unverifiable: request.unverifiable, coder: coder)
@@ -150,11 +158,14 @@ package final class LoadPipeline: Sendable {
                 keepsValidators: false)
             if request.isDurable { try cache.sync() }
         }
-        return image(
-            request, cache.existingPath(forKey: request.key), info, body.count, digest, cacheType: .disk, outcome: .hit)
+        return LoadResult(
+            image(
+                request, cache.existingPath(forKey: request.key), info, body.count, digest, cacheType: .disk,
+                outcome: .hit))
     }
 
     /// The bytes of a variant, verified; those of the original if there is nothing to change.
+    @inline(never)
     private func made(
         _ variant: VariantRecipe, of body: ImageBody, _ info: ImageInfo, _ request: LoadRequest
     ) throws(WebImageError) -> (ImageBody, ImageInfo) {
@@ -173,6 +184,7 @@ package final class LoadPipeline: Sendable {
     }
 
     /// The image on disk if its bytes are the expected ones; a corrupted file is moved aside.
+    @inline(never)
     private func revalidatedHit(_ key: CacheKey, _ request: LoadRequest) throws(WebImageError) -> FoundImage? {
         guard let found = try find(key, request) else { return nil }
         var digest = found.record?.digest
@@ -192,6 +204,7 @@ package final class LoadPipeline: Sendable {
         return digest == expected ? found : nil
     }
 
+    @inline(never)
     private func isWhole(_ found: FoundImage, _ request: LoadRequest) throws(WebImageError) -> Bool {
         let bytes = try found.read()
         do throws(WebImageError) {
@@ -220,7 +233,8 @@ package final class LoadPipeline: Sendable {
             || request.unverifiable == .keep && !ImageCoder.canDecode(info.format) && info.level >= .header
     }
 
-    private func hit(_ found: FoundImage, _ request: LoadRequest) throws(WebImageError) -> LoadedImage {
+    @inline(never)
+    private func hit(_ found: FoundImage, _ request: LoadRequest) throws(WebImageError) -> LoadResult {
         try request.judge(found.info, madeOf: found.record?.original)
         let isInMemory = request.usesMemory && cache.memory?.contains(request.key) == true
         if !isInMemory, let removals = memoryRemovals(request), let memory = cache.memory,
@@ -228,21 +242,21 @@ package final class LoadPipeline: Sendable {
         {
             memory.offer(read, forKey: request.key, removals: removals)
         }
-        return image(
-            request, found.path, found.info, found.size, found.record?.digest,
-            cacheType: isInMemory ? .memory : .disk, outcome: .hit)
+        return LoadResult(
+            image(
+                request, found.path, found.info, found.size, found.record?.digest,
+                cacheType: isInMemory ? .memory : .disk, outcome: .hit))
     }
 
     // MARK: Network
 
     /// Tries the URL, then its mirrors, until one has the image. If all fail, the error is that of the URL.
-    /// * `found`, `known`: the cached image and validators of the URL itself; they do not apply to mirrors.
+    /// * `present`: the cached image of the URL itself; it does not apply to mirrors.
     private nonisolated(nonsending) func fetchFromMirrors(
-        _ key: CacheKey, _ request: LoadRequest, _ found: FoundImage? = nil, _ known: HTTPValidators? = nil
-    ) async throws(WebImageError) -> LoadedImage {
+        _ key: CacheKey, _ request: LoadRequest, present: PresentImage? = nil
+    ) async throws(WebImageError) -> LoadResult {
         var failure: WebImageError
         do throws(WebImageError) {
-            let present = found.flatMap { found in known.map { (found, $0) } }
             return try await fetch(from: request.url, key, request, present: present)
         } catch {
             failure = error
@@ -254,10 +268,8 @@ package final class LoadPipeline: Sendable {
             if !Self.areOfOneSite(request.url, mirror) { other.headers.removeAll { !$0.isSafeAcrossSites } }
             other.isFromMirror = true
             do throws(WebImageError) {
-                var image = try await fetch(from: mirror, key, other)
-                image.attempts += failure.attempts
-                image.details.append("from the mirror \(mirror)")
-                return image
+                return try await fetch(from: mirror, key, other)
+                    .fromMirror(mirror, attemptsBefore: failure.attempts)
             } catch {
                 // Errors that end the whole load are thrown unchanged.
                 if error.code == .cancelled || error.code == .localFault { throw error }
@@ -275,8 +287,8 @@ package final class LoadPipeline: Sendable {
     /// * `present`: the cached image, for a conditional request.
     private nonisolated(nonsending) func fetch(
         from url: String, _ key: CacheKey, _ request: LoadRequest,
-        present: (found: FoundImage, known: HTTPValidators)? = nil
-    ) async throws(WebImageError) -> LoadedImage {
+        present: PresentImage? = nil
+    ) async throws(WebImageError) -> LoadResult {
         var attempts = 0
         while true {
             var options: DownloadOptions = request.level == .none ? .uninspected : []
@@ -293,15 +305,17 @@ package final class LoadPipeline: Sendable {
                 headers += present.known.conditions
                 options.insert(.conditional)
             }
+            let loader = loaders?.loader(for: url)
             let download: DownloadedImage
-            if let loader = loaders?.loader(for: url) {
+            if let loader {
                 download = try await loader.download(url, request)
             } else {
                 download = try await downloader.download(
                     url, options: options, headers: headers, attemptsUsed: attempts, cookies: request.cookies,
-                    profile: request.profile, rules: request.rules, permit: request.permit, progress: request.progress
-                )
+                    profile: request.profile, rules: request.rules, permit: request.permit, isChecked: true,
+                    progress: request.progress)
             }
+            defer { if loader == nil { downloader.didCheck(download) } }
             attempts = download.attempts
             if download.statusCode == 304, let present {
                 if let image = try notModified(present.found, present.known, download, key, request) { return image }
@@ -322,7 +336,7 @@ package final class LoadPipeline: Sendable {
                 guard error.isIncompleteImage && !download.lengthWasAnnounced else { throw error }
                 // Only the end of the connection ended the body: it was truncated, and a retry may bring all of it.
                 var most = request.profile?.configuration.maxAttempts
-                if most == nil { most = await downloader.configuration.maxAttempts }
+                if most == nil { most = await downloader.maxAttempts }
                 guard attempts < most ?? 1 else {
                     error.code = .connectionLost
                     throw error
@@ -331,6 +345,7 @@ package final class LoadPipeline: Sendable {
         }
     }
 
+    @inline(never)
     private func opened(_ download: DownloadedImage, of url: String) throws(WebImageError) -> DownloadedImage {
         guard let decryptor = decryptor else { return download }
         guard let bytes = decryptor(download.body, url) else {
@@ -342,10 +357,11 @@ package final class LoadPipeline: Sendable {
     }
 
     /// The revalidated image; nil if it is no longer in the cache.
+    @inline(never)
     private func notModified(
         _ found: FoundImage, _ known: HTTPValidators, _ download: DownloadedImage, _ key: CacheKey,
         _ request: LoadRequest
-    ) throws(WebImageError) -> LoadedImage? {
+    ) throws(WebImageError) -> LoadResult? {
         // A 304 need not repeat unchanged fields (RFC 9110, section 15.4.5).
         var validators = validators(download, request)
         validators.etag = validators.etag ?? known.etag
@@ -355,19 +371,20 @@ package final class LoadPipeline: Sendable {
             validators.freshUntil = WallClock.seconds + min(max(0, end - found.renewedAt), 10 * Freshness.year)
         }
         guard try cache.renew(found, validators, forKey: request.key) else { return nil }
-        var loaded = try hit(found, request)
+        var loaded = try hit(found, request).image
         loaded.outcome = .notModified
         loaded.httpStatus = download.status
         loaded.attempts = download.attempts
         loaded.timing = download.timing
-        return loaded
+        return LoadResult(loaded)
     }
 
     // MARK: Storing
 
+    @inline(never)
     private nonisolated(nonsending) func storeWithDecodeLock(
         _ download: DownloadedImage, _ key: CacheKey, _ request: LoadRequest
-    ) async throws(WebImageError) -> LoadedImage {
+    ) async throws(WebImageError) -> LoadResult {
         try await withDecodeLock(request) { () throws(WebImageError) in try store(download, key, request) }
     }
 
@@ -384,9 +401,10 @@ package final class LoadPipeline: Sendable {
         return try result.get()
     }
 
+    @inline(never)
     private func store(
         _ download: DownloadedImage, _ key: CacheKey, _ request: LoadRequest
-    ) throws(WebImageError) -> LoadedImage {
+    ) throws(WebImageError) -> LoadResult {
         if request.storesSpecially { return try storeSpecially(download, key, request) }
         let (computesDigest, count) = (request.computesDigest, download.body.count)
         let removals = memoryRemovals(request)
@@ -411,13 +429,14 @@ package final class LoadPipeline: Sendable {
         loaded.httpStatus = download.status
         loaded.attempts = download.attempts
         loaded.timing = download.timing
-        return loaded
+        return LoadResult(loaded)
     }
 
     /// Stores an image with an expected digest or a transformation, or only in memory.
+    @inline(never)
     private func storeSpecially(
         _ download: DownloadedImage, _ key: CacheKey, _ request: LoadRequest
-    ) throws(WebImageError) -> LoadedImage {
+    ) throws(WebImageError) -> LoadResult {
         var body = download.body
         let removals = memoryRemovals(request)
         // Making a variant decodes the image once more, and finds what a check of its pixels would find.
@@ -477,7 +496,7 @@ package final class LoadPipeline: Sendable {
         loaded.httpStatus = download.status
         loaded.attempts = download.attempts
         loaded.timing = download.timing
-        return loaded
+        return LoadResult(loaded)
     }
 
     private func publishOriginal(

@@ -1,5 +1,6 @@
 """What a measurement was made on, and what else ran meanwhile."""
 
+import glob
 import mmap
 import os
 import platform
@@ -87,11 +88,15 @@ def process_seconds(pid):
 
 
 def children(pid):
-    try:
-        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as names:
-            return [int(word) for word in names.read().split()]
-    except OSError:
-        return []
+    """Of all threads: each has those that it started."""
+    found = []
+    for path in glob.glob(f"/proc/{pid}/task/*/children"):
+        try:
+            with open(path, encoding="ascii") as names:
+                found += [int(word) for word in names.read().split()]
+        except OSError:
+            continue
+    return found
 
 
 def prefer(pid):

@@ -99,7 +99,7 @@ package final class LoadPipeline: Sendable {
         else { return nil }
         let digest = found.digest ?? (request.computesDigest ? SHA256.hash(found.bytes) : nil)
         return LoadResult(
-            image(
+            LoadedImage(
                 request, cache.existingPath(forKey: request.key), found.info, found.bytes.count, digest,
                 bytes: found.bytes, cacheType: .memory, outcome: .hit))
     }
@@ -121,7 +121,7 @@ package final class LoadPipeline: Sendable {
         }
         let bytes = found.path == nil ? try found.read() : nil
         return LoadResult(
-            image(
+            LoadedImage(
                 request, found.path, found.info, found.size, digest, bytes: bytes, cacheType: .disk, outcome: .hit))
     }
 
@@ -159,7 +159,7 @@ package final class LoadPipeline: Sendable {
             if request.isDurable { try cache.sync() }
         }
         return LoadResult(
-            image(
+            LoadedImage(
                 request, cache.existingPath(forKey: request.key), info, body.count, digest, cacheType: .disk,
                 outcome: .hit))
     }
@@ -243,7 +243,7 @@ package final class LoadPipeline: Sendable {
             memory.offer(read, forKey: request.key, removals: removals)
         }
         return LoadResult(
-            image(
+            LoadedImage(
                 request, found.path, found.info, found.size, found.record?.digest,
                 cacheType: isInMemory ? .memory : .disk, outcome: .hit))
     }
@@ -423,7 +423,7 @@ package final class LoadPipeline: Sendable {
             // Only now: an image that could not be stored must be retried, not be a hit.
             keepInMemory(MemoryImage(bytes: copy, info: info, digest: digest), request, removals: removals)
         }
-        var loaded = image(
+        var loaded = LoadedImage(
             request, request.needsPath ? cache.publishedPath(key, forKey: request.key) : nil, info, count, digest,
             cacheType: .none, outcome: .downloaded)
         loaded.httpStatus = download.status
@@ -490,7 +490,7 @@ package final class LoadPipeline: Sendable {
             }
             keepInMemory(MemoryImage(bytes: bytes, info: info, digest: own), request, removals: removals)
         }
-        var loaded = image(
+        var loaded = LoadedImage(
             request, goesToDisk ? cache.publishedPath(key, forKey: request.key) : nil, fileInfo, file.count, digest,
             bytes: kept, cacheType: .none, outcome: .downloaded)
         loaded.httpStatus = download.status
@@ -545,24 +545,5 @@ package final class LoadPipeline: Sendable {
         } else {
             cache.memory?.offer(image, forKey: request.key, removals: removals)
         }
-    }
-
-    // MARK: Result
-
-    private func image(
-        _ request: LoadRequest, _ path: String?, _ info: ImageInfo, _ size: Int, _ digest: Digest?,
-        bytes: [UInt8]? = nil, cacheType: ImageCacheType, outcome: PrefetchOutcome
-    ) -> LoadedImage {
-        var image = LoadedImage(
-            url: request.url, key: request.key, path: path, info: info, byteCount: size, sha256: digest?.bytes,
-            cacheType: cacheType, outcome: outcome, httpStatus: nil, attempts: 0, details: info.warnings)
-        if request.usesMemory {
-            image.bytes = bytes
-            image.decodeOptions.scale = ImageScale.factor(forKey: request.key)
-            if request.options.contains(.scaleDownLargeImages) {
-                image.decodeOptions.scaleDownLimitBytes = ImageVariant.scaleDownLimitBytes
-            }
-        }
-        return image
     }
 }

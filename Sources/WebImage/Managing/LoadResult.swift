@@ -26,3 +26,21 @@ final class PresentImage: Sendable {
         self.known = known
     }
 }
+
+extension LoadedImage {
+    /// * `bytes`: of an image without a file, for a request that uses memory.
+    init(
+        _ request: LoadRequest, _ path: String?, _ info: ImageInfo, _ size: Int, _ digest: Digest?,
+        bytes: [UInt8]? = nil, cacheType: ImageCacheType, outcome: PrefetchOutcome
+    ) {
+        self.init(
+            url: request.url, key: request.key, path: path, info: info, byteCount: size, sha256: digest?.bytes,
+            cacheType: cacheType, outcome: outcome, httpStatus: nil, attempts: 0, details: info.warnings)
+        guard request.usesMemory else { return }
+        self.bytes = bytes
+        decodeOptions.scale = ImageScale.factor(forKey: request.key)
+        if request.options.contains(.scaleDownLargeImages) {
+            decodeOptions.scaleDownLimitBytes = ImageVariant.scaleDownLimitBytes
+        }
+    }
+}

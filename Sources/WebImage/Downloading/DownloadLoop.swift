@@ -430,8 +430,7 @@ final class DownloadLoop {
     /// Downloads that wait for a slot, for their host or for its robots.txt.
     private var waiting: Int { max(0, operations.count - transfers.operations.count - retries.count) }
 
-    /// By transfers, and by bodies that are not checked yet.
-    var usedSlots: Int { transfers.activeCount + unchecked.heldSlots }
+    private var usedSlots: Int { unchecked.usedSlots(active: transfers.activeCount) }
 
     var activity: ImageDownloader.Activity {
         let (hasFreeSlots, names) = (usedSlots < limit, admission.names.waitingCount)

@@ -206,8 +206,8 @@ public actor ImageDownloader {
     /// What the transfers did since the last call, for ``ConcurrencyController``; nothing at the first. Costs a look at each running one.
     package func sample() -> TransferSample {
         tally.sample(
-            running: loop.usedSlots, of: transfers.operations, sockets: transfers.connectionCount,
-            now: MonotonicClock.now)
+            running: unchecked.usedSlots(active: transfers.activeCount), of: transfers.operations,
+            sockets: transfers.connectionCount, now: MonotonicClock.now)
     }
 
     /// Which hosts downloads wait for although there are free slots, most downloads first. Iterates over all active downloads.

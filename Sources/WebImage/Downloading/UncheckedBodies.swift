@@ -35,6 +35,9 @@ final class UncheckedBodies: Sendable {
     /// The slots that they hold.
     var heldSlots: Int { state.withLock { max(0, $0.count - Self.free) } }
 
+    /// Slots in use: by transfers, and by them.
+    func usedSlots(active: Int) -> Int { active + heldSlots }
+
     /// Whether all slots are in use. If they hold some, the thread is woken when an eighth of all is free again.
     /// * `active`: slots in use by transfers.
     func areSlotsFull(limit: Int, active: Int) -> Bool {

@@ -28,8 +28,7 @@ struct ProcessorLoad {
         let own = (new.own - old.own) / seconds / Double(max(1, processors))
         var load = max(own, (new.transfers - old.transfers) / seconds)
         if own * Double(max(1, workers)) * 100 >= Double(LimitCause.ownShare), let now = new.machine,
-            let past = old.machine,
-            now.all > past.all
+            let past = old.machine, now.all > past.all
         {
             load = max(load, Double(now.busy - past.busy) / Double(now.all - past.all))
         }

@@ -7,7 +7,7 @@ internal import WebImage
 ///
 /// 1. before its turn, without its own task: invalid? cached? on the list of failed URLs? (``invalid()``, ``hit()``, ``listed(_:)``)
 /// 2. its turn: one entry of a batch leads for all that have the same URL (``run()``)
-/// 3. lookup, fetch, verification and publishing are one call of the image manager (``load()``)
+/// 3. lookup, fetch, verification and publishing are one call of the image manager (``load(_:)``)
 /// 4. the result becomes an outcome, which is settled; ``ReportLoop`` reports it.
 struct URLRun: Sendable {
     let job: JobTask
@@ -96,7 +96,7 @@ struct URLRun: Sendable {
                 return end(identity, try await worker.manager.pipeline.load(request), request)
             } catch {
                 if error.code == .cancelled { break }
-                if error.outcome != nil { return await end(identity, error) }
+                if let outcome = error.outcome { return await end(identity, outcome, error) }
                 if fault.close(error.message) { isProbe = true }
                 if [EMFILE, ENFILE].contains(error.underlyingCode) {
                     await worker.manager.downloader.closeIdleConnections()
@@ -176,13 +176,14 @@ struct URLRun: Sendable {
     }
 
     @inline(never)
-    private nonisolated(nonsending) func end(_ identity: String, _ error: WebImageError) async {
-        if error.outcome == .refused { await reportRefusal(error) }
-        end(identity, settled(error))
+    private nonisolated(nonsending) func end(
+        _ identity: String, _ outcome: PrefetchOutcome, _ error: WebImageError
+    ) async {
+        if outcome == .refused { await reportRefusal(error) }
+        end(identity, settled(outcome, error))
     }
 
-    private func settled(_ error: WebImageError) -> SettledEntry? {
-        guard let outcome = error.outcome else { return nil }
+    private func settled(_ outcome: PrefetchOutcome, _ error: WebImageError) -> SettledEntry {
         var item = failed(
             outcome, httpStatus: error.httpStatus, attempts: error.attempts, detail: error.message)
         if let saved = error.savedBytes {

@@ -27,7 +27,8 @@ public actor ImageDownloader {
     /// Whether its session has ended, or ends after the running downloads.
     private(set) var isInvalidated = false
 
-    /// Maximum concurrent transfers; change it with ``setMaxConcurrentDownloads(_:)``.
+    /// Maximum concurrent transfers; change it with ``setMaxConcurrentDownloads(_:)``. Those of an ``ImageManager`` are fewer while many of
+    /// its bodies wait for their check.
     public private(set) var maxConcurrentDownloads: Int
 
     /// The configuration; change it with ``createNewSession(configuration:)``.

@@ -1,114 +1,136 @@
 internal import DequeModule
 
+/// An address with its port, while operations wait for it or have transfers to it (``AddressSlots``).
+final class LimitedAddress {
+    let text: String
+    /// The name under which it has its share of the transfers of all processes.
+    let share: String
+    /// The lowest limit of its operations.
+    fileprivate(set) var limit: Int
+    fileprivate(set) var running = 0
+    fileprivate var waiting = 0
+    /// Hosts whose operations wait for a transfer to this address to end, each once, the first to ask in front.
+    fileprivate var hosts: Deque<String> = []
+    fileprivate var listed: Set<String> = []
+    /// Whether it is among those that may have room.
+    fileprivate var isChanged = false
+
+    fileprivate init(_ text: String, limit: Int) {
+        self.text = text
+        self.limit = limit
+        share = AddressSlots.shareMark + text
+    }
+
+    var isFull: Bool { running >= limit }
+}
+
 /// How many transfers there are to each address with its port, and which hosts wait for one to end: ten thousand names of one small server
 /// are one address. Used only on the downloader's thread.
 final class AddressSlots {
-    private final class Record {
-        /// The lowest limit of its operations.
-        var limit: Int
-        var running = 0
-        var waiting = 0
-        /// Hosts whose operations wait for a transfer to this address to end, each once, the first to ask in front.
-        var hosts: Deque<String> = []
-        var listed: Set<String> = []
-
-        init(limit: Int) { self.limit = limit }
-    }
-
+    fileprivate static let shareMark = "addr:"
     /// A process starts the first of so many transfers that all may have to an address without asking: two of 64.
     private static let unshared = 32
 
-    private var records: [String: Record] = [:]
+    private var addresses: [String: LimitedAddress] = [:]
     /// Addresses that may have room for hosts that wait for it.
-    private var changed: Set<String> = []
+    private var changed: [LimitedAddress] = []
 
-    /// The key of an address, as in ``HostShares`` behind `addr:`.
-    static func key(_ address: IPAddress, port: Int) -> String {
+    /// The text of an address.
+    static func text(of address: IPAddress, port: Int) -> String {
         // The kernel connects to a mapped address over IPv4.
         let isMapped = address.isIPv6 && address.high == 0 && address.low >> 32 == 0xffff
         let place = isMapped ? address.embedded.first ?? address : address
         return place.isIPv6 ? "[\(place)]:\(port)" : "\(place):\(port)"
     }
 
-    /// The name under which an address has its share of the transfers of all processes.
-    static func share(_ address: String) -> String { "addr:" + address }
+    var isEmpty: Bool { addresses.isEmpty }
 
-    var isEmpty: Bool { records.isEmpty }
-
-    func enqueue(_ address: String, limit: Int) {
-        let record = records[address] ?? Record(limit: limit)
-        records[address] = record
-        record.limit = min(record.limit, limit)
-        record.waiting += 1
+    /// An operation waits for the address from here on.
+    func enqueue(_ text: String, limit: Int) -> LimitedAddress {
+        let address: LimitedAddress
+        if let known = addresses[text] {
+            address = known
+            address.limit = min(address.limit, limit)
+        } else {
+            address = LimitedAddress(text, limit: limit)
+            addresses[text] = address
+        }
+        address.waiting += 1
+        return address
     }
 
     /// Whether a transfer may start now. If not, ``takeHost(shares:now:)`` returns the host when one may.
-    func mayBegin(_ address: String?, of host: String, shares: HostShares?, now: Double) -> Bool {
-        guard let address, let record = records[address] else { return true }
-        if hasRoom(address, record, shares, now) { return true }
-        if record.listed.insert(host).inserted { record.hosts.append(host) }
+    func mayBegin(_ address: LimitedAddress?, of host: String, shares: HostShares?, now: Double) -> Bool {
+        guard let address, !hasRoom(address, shares, now) else { return true }
+        if address.listed.insert(host).inserted { address.hosts.append(host) }
         return false
     }
 
-    private func hasRoom(_ address: String, _ record: Record, _ shares: HostShares?, _ now: Double) -> Bool {
-        guard record.running < record.limit else { return false }
-        let share = Self.share(address)
+    private func hasRoom(_ address: LimitedAddress, _ shares: HostShares?, _ now: Double) -> Bool {
+        guard !address.isFull else { return false }
         // Most addresses of a list have few URLs: to ask the other processes about each of them would cost more than its transfer.
-        if record.running < record.limit / Self.unshared, shares?.knows(share) == false { return true }
-        return shares?.mayBegin(share, limit: record.limit, running: record.running, now: now) ?? true
+        if address.running < address.limit / Self.unshared, shares?.knows(address.share) == false { return true }
+        return shares?.mayBegin(address.share, limit: address.limit, running: address.running, now: now) ?? true
     }
 
-    func begin(_ address: String) {
-        records[address]?.waiting -= 1
-        records[address]?.running += 1
+    func begin(_ address: LimitedAddress) {
+        address.waiting -= 1
+        address.running += 1
     }
 
-    func end(_ address: String, shares: HostShares?, now: Double) {
-        guard let record = records[address] else { return }
-        record.running -= 1
-        shares?.didEnd(Self.share(address), load: (record.running, record.waiting), now: now)
-        changed.insert(address)
-        if record.running == 0 && record.waiting == 0 { records[address] = nil }
+    func end(_ address: LimitedAddress, shares: HostShares?, now: Double) {
+        address.running -= 1
+        shares?.didEnd(address.share, load: (address.running, address.waiting), now: now)
+        if address.running == 0 && address.waiting == 0 {
+            addresses[address.text] = nil
+        } else {
+            didChange(address)
+        }
+    }
+
+    private func didChange(_ address: LimitedAddress) {
+        guard !address.isChanged else { return }
+        address.isChanged = true
+        changed.append(address)
     }
 
     /// A host to examine again, because an address that it waits for has room; nil if there is none. It is not listed any more.
     func takeHost(shares: HostShares?, now: Double) -> String? {
-        while let address = changed.first {
-            if let record = records[address], !record.hosts.isEmpty, hasRoom(address, record, shares, now) {
-                let host = record.hosts.removeFirst()
-                record.listed.remove(host)
+        while let address = changed.last {
+            if !address.hosts.isEmpty, hasRoom(address, shares, now) {
+                let host = address.hosts.removeFirst()
+                address.listed.remove(host)
                 return host
             }
-            changed.remove(address)
+            address.isChanged = false
+            changed.removeLast()
         }
         return nil
     }
 
     /// Its share has changed.
     func didGrant(share: String) {
-        guard let address = Self.address(ofShare: share), records[address] != nil else { return }
-        changed.insert(address)
+        if let address = address(ofShare: share) { didChange(address) }
     }
 
     /// The transfers of a share, and how many more there could be; nil if it is none of an address in use. A host may be called `addr:80`.
     func load(ofShare share: String) -> HostShares.Load? {
-        Self.address(ofShare: share).flatMap { records[$0] }.map { ($0.running, $0.waiting) }
+        address(ofShare: share).map { ($0.running, $0.waiting) }
     }
 
-    private static func address(ofShare share: String) -> String? {
-        share.hasPrefix("addr:") ? String(share.dropFirst(5)) : nil
+    private func address(ofShare share: String) -> LimitedAddress? {
+        share.hasPrefix(Self.shareMark) ? addresses[String(share.dropFirst(Self.shareMark.utf8.count))] : nil
     }
-
-    func isFull(_ address: String) -> Bool { records[address].map { $0.running >= $0.limit } ?? false }
 
     /// Nothing waits any more.
     func removeAll() {
+        for address in changed { address.isChanged = false }
         changed = []
-        for (address, record) in records {
-            record.waiting = 0
-            record.hosts = []
-            record.listed = []
-            if record.running == 0 { records[address] = nil }
+        for (text, address) in addresses {
+            address.waiting = 0
+            address.hosts = []
+            address.listed = []
+            if address.running == 0 { addresses[text] = nil }
         }
     }
 }

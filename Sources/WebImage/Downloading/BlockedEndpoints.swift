@@ -40,11 +40,12 @@ package final class BlockedEndpoints: Sendable {
     }
 
     package func refusal(of address: IPAddress, port: Int) -> String? {
-        let (addresses, machine) = state.withLock { ($0.addresses, $0.machine) }
+        let (addresses, machine) = state.withLock { ($0.addresses, $0.machine[port]) }
+        guard machine != nil || !addresses.isEmpty else { return nil }
         let all = [address] + address.embedded
         let reason =
             all.lazy.compactMap { addresses[$0]?[port] }.first
-            ?? machine[port].flatMap { reason in all.contains(where: Self.isOfThisMachine) ? reason : nil }
+            ?? machine.flatMap { reason in all.contains(where: Self.isOfThisMachine) ? reason : nil }
         return reason.map { "\(address) port \(port) is \($0)" }
     }
 

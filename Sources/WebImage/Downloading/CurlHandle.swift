@@ -28,7 +28,7 @@ final class CurlHandle {
     private let sockets: CurlSockets
     private let names: CurlNames
     /// The name and port that it holds in ``names``.
-    private var place: String?
+    private var nameEntry: CurlNames.Entry?
     /// The operator's addresses; nil: none.
     private let resolve: CurlList?
     /// Addresses for this transfer: curl reads them at its start.
@@ -188,9 +188,9 @@ final class CurlHandle {
     private func set(_ route: NameBook.Route, port: Int) {
         var list = resolve
         if let name = route.name {
-            let place = "\(name.text):\(port)"
-            self.place = place
-            list = CurlList(names.lines(for: place, name.addresses))
+            let (entry, lines) = names.begin(name.text, port: port, name.addresses)
+            nameEntry = entry
+            list = CurlList(lines)
         } else if !route.isAddressOverridden {
             let lines = names.takeUnused()
             list = lines.isEmpty ? nil : CurlList(lines)
@@ -253,8 +253,8 @@ final class CurlHandle {
     func end() {
         operation = nil
         isPaused = false
-        if let place { names.didEnd(place) }
-        place = nil
+        if let nameEntry { names.didEnd(nameEntry) }
+        nameEntry = nil
         // The result owns the body now, or a partial body does.
         response.dropBody()
     }

@@ -172,16 +172,23 @@ final class DownloadOperation {
     /// Sets what the next attempt can resume; nil: nothing.
     func keep(_ partial: PartialBody?) { self.partial = partial }
 
+    // MARK: Name (owner: name book)
+
+    /// The question for the name of its hop, while it waits for the answer.
+    private(set) var nameQuestion: Int?
+
+    func wait(forName question: Int?) { nameQuestion = question }
+
     // MARK: Waiting (owner: host schedule)
 
     /// Start of the wait for a slot or a retry.
     private(set) var since = 0.0
     /// The host of its hop, as counted by the queue.
     private(set) var host = ""
-    /// The address of its hop, as counted by ``AddressSlots``; nil: unknown, or not limited.
-    private(set) var address: String?
+    /// The address of its hop; nil: unknown, or not limited.
+    private(set) var address: LimitedAddress?
     private(set) var slotHost: String?
-    private(set) var slotAddress: String?
+    private(set) var slotAddress: LimitedAddress?
     private(set) var isProbe = false
     /// What its transfer is for the reduced number of requests to its host.
     private(set) var windowUse = WindowUse.counts
@@ -195,7 +202,7 @@ final class DownloadOperation {
     }
 
     /// Starts waiting for a slot of `host` and of `address`, or (nil) for the site's robots.txt.
-    func wait(for host: String?, address: String? = nil, now: Double) {
+    func wait(for host: String?, address: LimitedAddress? = nil, now: Double) {
         since = now
         self.address = address
         if let host { self.host = host }
@@ -211,7 +218,7 @@ final class DownloadOperation {
     func wasAnswered() { windowUse = .wasAnswered }
 
     /// Returns the host and the address whose slots it held, if any, and what its transfer was for the host's window.
-    func releaseSlot() -> (host: String, address: String?, windowUse: WindowUse)? {
+    func releaseSlot() -> (host: String, address: LimitedAddress?, windowUse: WindowUse)? {
         defer { (slotHost, slotAddress) = (nil, nil) }
         return slotHost.map { ($0, slotAddress, windowUse) }
     }

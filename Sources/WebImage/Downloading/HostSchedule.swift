@@ -72,15 +72,13 @@ final class HostSchedule {
         }
     }
 
-    /// The key of the operation's address in ``AddressSlots``, which counts it from here on; nil: it has no limit.
-    private func limitAddress(of operation: DownloadOperation, _ address: IPAddress?) -> String? {
+    /// The operation's address, for which it waits from here on; nil: it has no limit.
+    private func limitAddress(of operation: DownloadOperation, _ address: IPAddress?) -> LimitedAddress? {
         let site = operation.site
         guard let limit = operation.profile.addressLimit(of: site), let address = address ?? site.address else {
             return nil
         }
-        let key = AddressSlots.key(address, port: operation.request.port)
-        addresses.enqueue(key, limit: limit)
-        return key
+        return addresses.enqueue(AddressSlots.text(of: address, port: operation.request.port), limit: limit)
     }
 
     /// The next operation whose host is available; holds a slot of it until ``release(_:)``. `refusal`: its error if the host was given up.
@@ -247,8 +245,8 @@ final class HostSchedule {
         if let reason {
             waiting.reason = reason.text
             waiting.remaining = reason.remaining
-        } else if isAtLimit, let address = operation.address, addresses.isFull(address) {
-            waiting.reason = "other transfers to \(address)"
+        } else if isAtLimit, let address = operation.address, address.isFull {
+            waiting.reason = "other transfers to \(address.text)"
         }
         return waiting
     }

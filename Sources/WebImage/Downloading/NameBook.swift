@@ -16,7 +16,8 @@ final class NameBook {
     private let hosts: HostSchedule
     private var gate: AddressGate
     private var resolver: NameResolver
-    private var waiting: [String: [(operation: DownloadOperation, place: QueuePlace, rate: Double?)]] = [:]
+    /// By the number of the question for their name.
+    private var waiting: [Int: [(operation: DownloadOperation, place: QueuePlace, rate: Double?)]] = [:]
     private(set) var waitingCount = 0
 
     /// * `hosts`: where operations go whose names are known.
@@ -49,9 +50,10 @@ final class NameBook {
         switch resolver.lookUp(name, now: now) {
         case .known(let addresses): hosts.enqueue(operation, at: place, rate: rate, address: addresses.first)
         case .refused(let error): return operation.refused(error)
-        case .waits:
+        case .waits(let question):
             operation.wait(for: nil, now: now)
-            waiting[name, default: []].append((operation, place, rate))
+            operation.wait(forName: question)
+            waiting[question, default: []].append((operation, place, rate))
             waitingCount += 1
         }
         return nil
@@ -67,24 +69,19 @@ final class NameBook {
         return Route(name: (name, try gate.permitted(addresses, port: request.port)))
     }
 
-    func isWaiting(_ operation: DownloadOperation) -> Bool {
-        guard waitingCount > 0, let name = operation.site.name else { return false }
-        return waiting[name]?.contains { $0.operation === operation } ?? false
-    }
-
     /// The operation has ended otherwise.
     func leave(_ operation: DownloadOperation) {
-        guard waitingCount > 0, let name = operation.site.name,
-            let index = waiting[name]?.firstIndex(where: { $0.operation === operation })
-        else { return }
-        waiting[name]?.remove(at: index)
+        guard let question = operation.nameQuestion else { return }
+        operation.wait(forName: nil)
+        waiting[question]?.removeAll { $0.operation === operation }
         waitingCount -= 1
-        guard waiting[name]?.isEmpty == true else { return }
-        waiting[name] = nil
-        resolver.forget(name)
+        guard waiting[question]?.isEmpty == true else { return }
+        waiting[question] = nil
+        if let name = operation.site.name { resolver.forget(name) }
     }
 
     func removeAll() {
+        for (operation, _, _) in waiting.values.joined() { operation.wait(forName: nil) }
         waiting = [:]
         waitingCount = 0
         resolver.forgetAll()
@@ -94,10 +91,12 @@ final class NameBook {
     /// - Returns: operations whose names have no addresses.
     func turn(now: Double) -> DownloadAdmission.Refused {
         var refused: DownloadAdmission.Refused = []
-        for (name, result) in resolver.turn(now: now) {
-            let released = waiting.removeValue(forKey: name) ?? []
+        for (question, result) in resolver.turn(now: now) {
+            let released = waiting.removeValue(forKey: question) ?? []
             waitingCount -= released.count
-            for (operation, place, rate) in released where !operation.waiters.isEmpty {
+            for (operation, place, rate) in released {
+                operation.wait(forName: nil)
+                guard !operation.waiters.isEmpty else { continue }
                 switch result {
                 case .success(let addresses):
                     hosts.enqueue(operation, at: place, rate: rate, address: addresses.first)

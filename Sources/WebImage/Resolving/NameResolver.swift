@@ -23,20 +23,21 @@ final class NameResolver {
     enum Lookup {
         case known([IPAddress])
         case refused(WebImageError)
-        /// ``turn(now:)`` returns it.
-        case waits
+        /// ``turn(now:)`` returns the question's number with the answer.
+        case waits(question: Int)
     }
 
-    typealias Ended = (name: String, result: Result<[IPAddress], WebImageError>)
+    typealias Ended = (question: Int, result: Result<[IPAddress], WebImageError>)
 
     private final class Question {
         let name: String
+        let number: Int
         var parts: [Part]
         /// Nobody waits for it any more.
         var isForgotten = false
 
-        init(_ name: String, _ families: [AddressFamily]) {
-            self.name = name
+        init(_ name: String, _ number: Int, _ families: [AddressFamily]) {
+            (self.name, self.number) = (name, number)
             parts = families.map { Part(family: $0) }
         }
     }
@@ -114,15 +115,16 @@ final class NameResolver {
     /// Returns what is known of a name, or asks for it.
     /// * `name`: in lower case, ASCII.
     func lookUp(_ name: String, now: Double) -> Lookup {
-        if questions[name] != nil { return .waits }
+        if let question = questions[name] { return .waits(question: question.number) }
         if let known = known(name, now: now) {
             counts.cacheHits += 1
             return known
         }
-        let question = Question(name, families.families(now: now))
+        nextNumber += 1
+        let question = Question(name, nextNumber, families.families(now: now))
         questions[name] = question
         for part in question.parts.indices { ready.append((question, part, now)) }
-        return .waits
+        return .waits(question: question.number)
     }
 
     /// The addresses of a name, if they are known without a query.
@@ -315,11 +317,11 @@ final class NameResolver {
         let addresses = question.parts.sorted { $0.family == .v6 && $1.family == .v4 }.flatMap(\.addresses)
         guard addresses.isEmpty else {
             cache.keep(addresses, of: question.name, lifetime: Self.lifetime(of: question), now: now)
-            return ended.append((question.name, .success(addresses)))
+            return ended.append((question.number, .success(addresses)))
         }
         let error = Self.refusal(of: question)
         cache.keep(error, of: question.name, now: now)
-        ended.append((question.name, .failure(error)))
+        ended.append((question.number, .failure(error)))
     }
 
     /// A family that could not be learned is asked for again soon.

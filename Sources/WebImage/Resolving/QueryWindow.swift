@@ -1,3 +1,5 @@
+internal import DequeModule
+
 /// How many queries a resolver is sent at once: additive increase, multiplicative decrease. A value without clock or socket; times are
 /// seconds of any clock that does not step.
 ///
@@ -53,7 +55,7 @@ struct QueryWindow {
     private var cohorts: [Int: Cohort] = [:]
     private var lastCohort = 0
     /// Queries in flight, in their order.
-    private var flying: [Ticket] = []
+    private var flying: Deque<Ticket> = []
     private var nextNumber = 0
     private var latency: Double?
     private var hasTimedOut = false

@@ -9,8 +9,8 @@ enum SpecialNames {
         if isIn("localhost", name) { return .addresses(loopback, lifetime: .infinity) }
         if isIn("invalid", name) || !isName(name) { return .noName }
         // A numeral with a final dot, which curl leaves as it is.
-        if let address = IPAddress(name) { return .addresses([address], lifetime: .infinity) }
-        return nil
+        guard let first = name.utf8.first, (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(first) else { return nil }
+        return IPAddress(name).map { .addresses([$0], lifetime: .infinity) }
     }
 
     private static func isIn(_ domain: String, _ name: String) -> Bool {

@@ -31,11 +31,12 @@ struct AddressSlotsTests {
             let (hosts, addresses, limit) = (1 + random(60), 1 + random(5), 1 + random(4))
             var left = 200
             var waiting = Set<Item>()
+            var limited: [Item: LimitedAddress] = [:]
             var running: [Item] = []
             func next() -> Item? {
                 while true {
-                    if let item = queue.next(where: { slots.mayBegin($0.address, of: $0.host, shares: nil, now: 0) }) {
-                        if let address = item.address { slots.begin(address) }
+                    if let item = queue.next(where: { slots.mayBegin(limited[$0], of: $0.host, shares: nil, now: 0) }) {
+                        if let address = limited[item] { slots.begin(address) }
                         return item
                     }
                     guard let host = slots.takeHost(shares: nil, now: 0) else { return nil }
@@ -50,15 +51,15 @@ struct AddressSlotsTests {
                     let address = host % 7 == 0 ? random(addresses) : host % addresses
                     let item = Item(host: "h\(host)", address: host % 5 == 4 ? nil : "a\(address)", number: left)
                     waiting.insert(item)
-                    if let address = item.address { slots.enqueue(address, limit: limit) }
+                    if let address = item.address { limited[item] = slots.enqueue(address, limit: limit) }
                     queue.enqueue(item, host: item.host, priority: 1, limits: HostLimits(transfers: 2))
-                    if slots.mayBegin(item.address, of: item.host, shares: nil, now: 0) {
+                    if slots.mayBegin(limited[item], of: item.host, shares: nil, now: 0) {
                         queue.unblock(host: item.host)
                     }
                 } else if !running.isEmpty, random(2) > 0 || left == 0 {
                     let item = running.remove(at: random(running.count))
                     queue.release(host: item.host)
-                    if let address = item.address { slots.end(address, shares: nil, now: 0) }
+                    if let address = limited[item] { slots.end(address, shares: nil, now: 0) }
                 }
                 while running.count < 16, let item = next() {
                     #expect(waiting.remove(item) != nil)
@@ -116,9 +117,9 @@ struct AddressSlotsTests {
         #expect(try limit("http://127.0.0.1:8080/") == nil)
         #expect(try limit("http://h:8080/") == 5)
         #expect(try limit("http://192.0.2.1/") == 5)
-        let keys = [
+        let texts = [
             ("2001:db8::1", "[2001:db8::1]:443"), ("::ffff:192.0.2.1", "192.0.2.1:443"), ("192.0.2.1", "192.0.2.1:443"),
         ]
-        for (text, key) in keys { #expect(AddressSlots.key(try #require(IPAddress(text)), port: 443) == key) }
+        for (text, key) in texts { #expect(AddressSlots.text(of: try #require(IPAddress(text)), port: 443) == key) }
     }
 }

@@ -4,15 +4,14 @@ internal import Prefetch
 internal import Redis
 internal import WebImage
 
-/// Checks this machine: versions, certificates, descriptors, names, programs, and environment variables.
+/// Checks this machine: versions, certificates, descriptors, connection tracking, names, programs, and environment variables.
 enum MachineDiagnostics {
     static func findings() -> [Finding] {
         [
             Finding(.ok, "prefetch", "\(PrefetchVersion) on \(system)"),
             Finding(.ok, "libraries", libraries), formats(), authorities(TransportFacts.authorities), descriptors(),
-            names(),
-            programs(),
-        ] + environment(ProcessInfo.processInfo.environment)
+            tracking(), names(), programs(),
+        ].compactMap(\.self) + environment(ProcessInfo.processInfo.environment)
     }
 
     private static var system: String {
@@ -66,6 +65,23 @@ enum MachineDiagnostics {
                 .fail, "descriptors", text,
                 remedy: "ulimit -Hn 65536, or LimitNOFILE=65536 in the unit: a worker needs up to 6 per transfer")
             : Finding(.ok, "descriptors", text)
+    }
+
+    /// Netfilter drops packets of new connections and queries while its table is full, and nobody is told: their URLs end as timeout or dns.
+    /// An entry stays for two minutes after its connection has ended.
+    /// * `folder`: of the table's figures.
+    /// Nil if no table can be seen.
+    static func tracking(_ folder: String = "/proc/sys/net/netfilter") -> Finding? {
+        func figure(_ name: String) -> Int? {
+            let text = try? String(contentsOfFile: "\(folder)/nf_conntrack_\(name)", encoding: .utf8)
+            return text.flatMap { Int($0.filter(\.isNumber)) }
+        }
+        guard let count = figure("count"), let most = figure("max"), most > 0 else { return nil }
+        let text = "connection tracking has \(Wording.count(count)) of \(Wording.count(most)) entries"
+        guard count > most / 10 * 8 else { return Finding(.ok, "tracking", text) }
+        return Finding(
+            .warn, "tracking", "\(text): when it is full, packets are dropped, and URLs end as timeout or dns",
+            remedy: "sysctl -w net.netfilter.nf_conntrack_max=\(4 * most)")
     }
 
     private static func names() -> Finding {

@@ -44,7 +44,7 @@ def add_options(parser):
     parser.add_argument("--servfail", type=float, default=0.02, help="share of SERVFAIL (0.02)")
     parser.add_argument("--many", type=rig.positive, default=20000, help="names for the fast resolver (20000)")
     parser.add_argument("--silence", type=rig.positive, default=60, help="seconds of the resolver's silence (60)")
-    parser.add_argument("--pairs", type=rig.positive, default=5, help="pairs of runs with the fast resolver and without names (5)")
+    parser.add_argument("--pairs", type=rig.positive, default=15, help="pairs of runs with the fast resolver and without names (15)")
 
 
 def arguments():
@@ -138,7 +138,7 @@ class Bench:
                 wall, cpu, outcomes = self.run(name, urls, "-n", "2", "--max-concurrent-downloads", "64", "--dns-servers", resolver.place)
                 asked += resolver.stop()["queries"]
                 if outcomes.get("downloaded") != options.many:
-                    rig.fail(f"{kind}: {outcomes}", "is another program in the way?", 70)
+                    rig.fail(f"{kind}: {outcomes}", "see dmesg and prefetch-coord doctor", 70)
                 rates[kind].append(options.many / wall)
                 costs[kind].append(cpu / options.many * 1e6)
                 rig.say(f"{repetition + 1}/{options.pairs} {kind}: {rates[kind][-1]:,.0f}/s, {costs[kind][-1]:.0f} us of CPU")

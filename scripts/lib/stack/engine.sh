@@ -45,6 +45,7 @@ start_engine() {
     fi
     install_engine
     [ "$(id -u)" -eq 0 ] || fail "no Docker engine answers" "start it, or run this as root"
+    iptables-save | grep -q DOCKER || forwarding=$(iptables -S FORWARD 1 2>/dev/null | awk '$1 == "-P" { print $3 }')
     export DOCKER_HOST=unix://$work/docker.sock
     dockerd --data-root "$state/docker" --exec-root "$work/exec" --pidfile "$work/docker.pid" -H "$DOCKER_HOST" \
         >"$work/dockerd.log" 2>&1 &
@@ -70,7 +71,22 @@ path_for_compose() {
 stop_engine() {
     [ -n "${git_pid:-}" ] && kill "$git_pid" 2>/dev/null && wait "$git_pid" 2>/dev/null
     [ -n "${engine_pid:-}" ] && kill "$engine_pid" 2>/dev/null && wait "$engine_pid" 2>/dev/null
+    [ -z "${forwarding+set}" ] || forget_rules
     return 0
+}
+
+# Removes what the engine leaves behind: with its rules all connections of the machine would be tracked from then on.
+forget_rules() {
+    local tables rules table
+    for tables in iptables ip6tables; do
+        rules=$("$tables-save" | grep -vi docker | sed "s/^:FORWARD DROP/:FORWARD ${forwarding:-ACCEPT}/")
+        "$tables-restore" <<<"$rules"
+        # Without a rule the chains of nat would track connections too.
+        for table in $(sed -n 's/^\*//p' <<<"$rules"); do
+            "$tables" -t "$table" -S | grep -q '^-A' || "$tables" -t "$table" -X
+        done
+    done
+    ip link delete docker0 2>/dev/null
 }
 
 # Whether an image is here, or the registry has it.

@@ -67,8 +67,8 @@ enum MachineDiagnostics {
             : Finding(.ok, "descriptors", text)
     }
 
-    /// Netfilter drops packets of new connections and queries while its table is full, and nobody is told: their URLs end as timeout or dns.
-    /// An entry stays for two minutes after its connection has ended.
+    /// While the table of tracked connections is full, the kernel drops the packets of new connections and queries without an error. An
+    /// entry stays for two minutes after its connection has ended (nf_conntrack_tcp_timeout_time_wait).
     /// * `folder`: of the table's figures.
     /// Nil if no table can be seen.
     static func tracking(_ folder: String = "/proc/sys/net/netfilter") -> Finding? {

@@ -45,7 +45,12 @@ start_engine() {
     fi
     install_engine
     [ "$(id -u)" -eq 0 ] || fail "no Docker engine answers" "start it, or run this as root"
-    iptables-save | grep -q DOCKER || forwarding=$(iptables -S FORWARD 1 2>/dev/null | awk '$1 == "-P" { print $3 }')
+    # Where rules mention Docker already, they are somebody's.
+    if ! { iptables-save; ip6tables-save; } | grep -qi docker; then
+        policy=$(iptables -S FORWARD | awk '$1 == "-P" { print $3 }')
+        policy6=$(ip6tables -S FORWARD 2>/dev/null | awk '$1 == "-P" { print $3 }') || policy6=''
+        forwarding=$(cat /proc/sys/net/ipv4/ip_forward)
+    fi
     export DOCKER_HOST=unix://$work/docker.sock
     dockerd --data-root "$state/docker" --exec-root "$work/exec" --pidfile "$work/docker.pid" -H "$DOCKER_HOST" \
         >"$work/dockerd.log" 2>&1 &
@@ -71,15 +76,20 @@ path_for_compose() {
 stop_engine() {
     [ -n "${git_pid:-}" ] && kill "$git_pid" 2>/dev/null && wait "$git_pid" 2>/dev/null
     [ -n "${engine_pid:-}" ] && kill "$engine_pid" 2>/dev/null && wait "$engine_pid" 2>/dev/null
-    [ -z "${forwarding+set}" ] || forget_rules
+    [ -z "${forwarding:-}" ] || forget_rules
     return 0
 }
 
-# Removes what the engine leaves behind: with its rules all connections of the machine would be tracked from then on.
+# Removes the packet filter rules and the bridge that the engine leaves behind, and undoes its settings: with its rules all connections of
+# the machine would be tracked from then on.
 forget_rules() {
-    local tables rules table
+    local tables rules table before
+    # First: without the engine's policy the machine would forward everything.
+    echo "$forwarding" >/proc/sys/net/ipv4/ip_forward
     for tables in iptables ip6tables; do
-        rules=$("$tables-save" | grep -vi docker | sed "s/^:FORWARD DROP/:FORWARD ${forwarding:-ACCEPT}/")
+        before=$policy
+        [ $tables = iptables ] || before=$policy6
+        rules=$("$tables-save" | grep -vi docker | sed "s/^:FORWARD [A-Z]*/:FORWARD ${before:-ACCEPT}/")
         "$tables-restore" <<<"$rules"
         # Without a rule the chains of nat would track connections too.
         for table in $(sed -n 's/^\*//p' <<<"$rules"); do

@@ -75,18 +75,29 @@ package struct IPAddress: Sendable, Hashable, CustomStringConvertible {
     }
 
     package var description: String {
-        var text = [UInt8](repeating: 0, count: 64)
-        let length = text.withUnsafeMutableBytes { text in
-            let target = text.baseAddress!.assumingMemoryBound(to: CChar.self)
-            if isIPv6 {
-                var bytes = (high.bigEndian, low.bigEndian)
-                inet_ntop(AF_INET6, &bytes, target, 64)
-            } else {
-                var bytes = UInt32(truncatingIfNeeded: low).bigEndian
-                inet_ntop(AF_INET, &bytes, target, 64)
+        guard isIPv6 else {
+            // Needed for each transfer: inet_ntop(3) would take ten times as long.
+            return String(unsafeUninitializedCapacity: 15) { text in
+                var length = 0
+                func append(_ byte: UInt8) {
+                    text[length] = byte
+                    length += 1
+                }
+                for shift in [24, 16, 8, 0] as [UInt64] {
+                    let byte = UInt8(truncatingIfNeeded: low >> shift)
+                    if shift < 24 { append(UInt8(ascii: ".")) }
+                    if byte >= 100 { append(UInt8(ascii: "0") + byte / 100) }
+                    if byte >= 10 { append(UInt8(ascii: "0") + byte / 10 % 10) }
+                    append(UInt8(ascii: "0") + byte % 10)
+                }
+                return length
             }
-            return strlen(target)
         }
-        return String(decoding: text[..<length], as: UTF8.self)
+        return String(unsafeUninitializedCapacity: Int(INET6_ADDRSTRLEN)) { text in
+            var bytes = (high.bigEndian, low.bigEndian)
+            return text.withMemoryRebound(to: CChar.self) { text in
+                inet_ntop(AF_INET6, &bytes, text.baseAddress, socklen_t(INET6_ADDRSTRLEN)).map(strlen) ?? 0
+            }
+        }
     }
 }

@@ -46,20 +46,21 @@ struct AddressGate {
     /// Those of a name's addresses that may be connected to.
     /// - Throws: `refused` if none may.
     func permitted(_ addresses: [IPAddress], port: Int) throws(WebImageError) -> [IPAddress] {
-        var refusal = WebImageError(.refused, "the name has no permitted address")
-        let permitted = addresses.filter { address in
-            if let reason = policy.denial(of: address, port: port) ?? closed.refusal(of: address, port: port) {
-                // Nothing can open it, so nothing is suggested.
-                refusal = WebImageError(.refused, reason)
-                return false
-            }
-            guard let reason = policy.refusal(of: address, port: port) else { return true }
-            refusal = WebImageError(.refused, reason)
-            refusal.refusedAddress = address.isIPv6 ? "[\(address)]:\(port)" : "\(address):\(port)"
-            return false
-        }
+        guard let refusal = addresses.lazy.compactMap({ refusal(of: $0, port: port) }).first else { return addresses }
+        let permitted = addresses.filter { self.refusal(of: $0, port: port) == nil }
         guard !permitted.isEmpty else { throw refusal }
         return permitted
+    }
+
+    private func refusal(of address: IPAddress, port: Int) -> WebImageError? {
+        if let reason = policy.denial(of: address, port: port) ?? closed.refusal(of: address, port: port) {
+            // Nothing can open it, so nothing is suggested.
+            return WebImageError(.refused, reason)
+        }
+        guard let reason = policy.refusal(of: address, port: port) else { return nil }
+        var refusal = WebImageError(.refused, reason)
+        refusal.refusedAddress = Endpoint(address, port: port).description
+        return refusal
     }
 
     /// Names that only the proxy can resolve are left to the proxy.
@@ -82,7 +83,7 @@ struct AddressGate {
         guard !isAddressOverridden, reasons.count == addresses.count else { return }
         let reason = target == .loopbackName ? "\(request.host) is a loopback name" : reasons[0]
         var error = WebImageError(.refused, reason)
-        error.refusedAddress = addresses[0].isIPv6 ? "[\(addresses[0])]:\(port)" : "\(addresses[0]):\(port)"
+        error.refusedAddress = Endpoint(addresses[0], port: port).description
         throw error
     }
 }

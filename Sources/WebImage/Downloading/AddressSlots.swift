@@ -2,9 +2,9 @@ internal import DequeModule
 
 /// An address with its port, while operations wait for it or have transfers to it (``AddressSlots``).
 final class LimitedAddress {
-    let text: String
-    /// The name under which it has its share of the transfers of all processes.
-    let share: String
+    let endpoint: Endpoint
+    /// The name under which it has its share of the transfers of all processes; nil: they were not asked yet.
+    fileprivate(set) var share: String?
     /// The lowest limit of its operations.
     fileprivate(set) var limit: Int
     fileprivate(set) var running = 0
@@ -15,11 +15,7 @@ final class LimitedAddress {
     /// Whether it is among those that may have room.
     fileprivate var isChanged = false
 
-    fileprivate init(_ text: String, limit: Int) {
-        self.text = text
-        self.limit = limit
-        share = AddressSlots.shareMark + text
-    }
+    fileprivate init(_ endpoint: Endpoint, limit: Int) { (self.endpoint, self.limit) = (endpoint, limit) }
 
     var isFull: Bool { running >= limit }
 }
@@ -27,36 +23,31 @@ final class LimitedAddress {
 /// How many transfers there are to each address with its port, and which hosts wait for one to end: ten thousand names of one small server
 /// are one address. Used only on the downloader's thread.
 final class AddressSlots {
-    fileprivate static let shareMark = "addr:"
+    private static let shareMark = "addr:"
     /// A process starts the first of so many transfers that all may have to an address without asking: two of 64.
     private static let unshared = 32
 
-    private var addresses: [String: LimitedAddress] = [:]
+    private var addresses: [Endpoint: LimitedAddress] = [:]
+    private var shared: [String: LimitedAddress] = [:]
     /// Addresses that may have room for hosts that wait for it.
     private var changed: [LimitedAddress] = []
 
-    /// The text of an address.
-    static func text(of address: IPAddress, port: Int) -> String {
-        // The kernel connects to a mapped address over IPv4.
+    /// Where the kernel connects to: to a mapped address over IPv4.
+    static func endpoint(of address: IPAddress, port: Int) -> Endpoint {
         let isMapped = address.isIPv6 && address.high == 0 && address.low >> 32 == 0xffff
-        let place = isMapped ? address.embedded.first ?? address : address
-        return place.isIPv6 ? "[\(place)]:\(port)" : "\(place):\(port)"
+        return Endpoint(isMapped ? address.embedded.first ?? address : address, port: port)
     }
 
     var isEmpty: Bool { addresses.isEmpty }
 
     /// An operation waits for the address from here on.
-    func enqueue(_ text: String, limit: Int) -> LimitedAddress {
-        let address: LimitedAddress
-        if let known = addresses[text] {
-            address = known
+    func enqueue(_ endpoint: Endpoint, limit: Int) -> LimitedAddress {
+        func enqueue(_ address: inout LimitedAddress) -> LimitedAddress {
             address.limit = min(address.limit, limit)
-        } else {
-            address = LimitedAddress(text, limit: limit)
-            addresses[text] = address
+            address.waiting += 1
+            return address
         }
-        address.waiting += 1
-        return address
+        return enqueue(&addresses[endpoint, default: LimitedAddress(endpoint, limit: limit)])
     }
 
     /// Whether a transfer may start now. If not, ``takeHost(shares:now:)`` returns the host when one may.
@@ -68,9 +59,18 @@ final class AddressSlots {
 
     private func hasRoom(_ address: LimitedAddress, _ shares: HostShares?, _ now: Double) -> Bool {
         guard !address.isFull else { return false }
+        guard let shares else { return true }
         // Most addresses of a list have few URLs: to ask the other processes about each of them would cost more than its transfer.
-        if address.running < address.limit / Self.unshared, shares?.knows(address.share) == false { return true }
-        return shares?.mayBegin(address.share, limit: address.limit, running: address.running, now: now) ?? true
+        if address.share == nil, address.running < address.limit / Self.unshared { return true }
+        return shares.mayBegin(share(of: address), limit: address.limit, running: address.running, now: now)
+    }
+
+    private func share(of address: LimitedAddress) -> String {
+        if let share = address.share { return share }
+        let share = Self.shareMark + address.endpoint.description
+        address.share = share
+        shared[share] = address
+        return share
     }
 
     func begin(_ address: LimitedAddress) {
@@ -80,12 +80,19 @@ final class AddressSlots {
 
     func end(_ address: LimitedAddress, shares: HostShares?, now: Double) {
         address.running -= 1
-        shares?.didEnd(address.share, load: (address.running, address.waiting), now: now)
+        if let share = address.share {
+            shares?.didEnd(share, load: (address.running, address.waiting), now: now)
+        }
         if address.running == 0 && address.waiting == 0 {
-            addresses[address.text] = nil
+            remove(address)
         } else {
             didChange(address)
         }
+    }
+
+    private func remove(_ address: LimitedAddress) {
+        addresses[address.endpoint] = nil
+        if let share = address.share { shared[share] = nil }
     }
 
     private func didChange(_ address: LimitedAddress) {
@@ -110,27 +117,23 @@ final class AddressSlots {
 
     /// Its share has changed.
     func didGrant(share: String) {
-        if let address = address(ofShare: share) { didChange(address) }
+        if let address = shared[share] { didChange(address) }
     }
 
     /// The transfers of a share, and how many more there could be; nil if it is none of an address in use. A host may be called `addr:80`.
     func load(ofShare share: String) -> HostShares.Load? {
-        address(ofShare: share).map { ($0.running, $0.waiting) }
-    }
-
-    private func address(ofShare share: String) -> LimitedAddress? {
-        share.hasPrefix(Self.shareMark) ? addresses[String(share.dropFirst(Self.shareMark.utf8.count))] : nil
+        shared[share].map { ($0.running, $0.waiting) }
     }
 
     /// Nothing waits any more.
     func removeAll() {
         for address in changed { address.isChanged = false }
         changed = []
-        for (text, address) in addresses {
+        for address in addresses.values {
             address.waiting = 0
             address.hosts = []
             address.listed = []
-            if address.running == 0 { addresses[text] = nil }
+            if address.running == 0 { remove(address) }
         }
     }
 }

@@ -11,7 +11,7 @@ struct ConnectAttempts {
     }
 
     mutating func wasRefused(_ target: IPAddress, port: Int, reason: String, isFinal: Bool) {
-        refusal = (target.isIPv6 ? "[\(target)]:\(port)" : "\(target):\(port)", reason, isFinal)
+        refusal = (Endpoint(target, port: port).description, reason, isFinal)
     }
 
     mutating func didDial(_ target: IPAddress, port: Int) { dialled.append((target, port)) }

@@ -190,10 +190,9 @@ final class CurlHandle {
         if let name = route.name {
             let (entry, lines) = names.begin(name.text, port: port, name.addresses)
             nameEntry = entry
-            list = CurlList(lines)
+            list = lines
         } else if !route.isAddressOverridden {
-            let lines = names.takeUnused()
-            list = lines.isEmpty ? nil : CurlList(lines)
+            list = names.takeUnused()
         }
         // Nil too: curl must not keep the pointer of the last one.
         if list != nil || addresses != nil { ccurl_set_pointer(pointer, CURLOPT_RESOLVE, list?.pointer) }

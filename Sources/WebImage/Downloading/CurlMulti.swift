@@ -191,12 +191,21 @@ final class CurlShare {
 
 /// A string list; curl keeps the pointer, so it must outlive every handle that uses it.
 final class CurlList {
-    let pointer: UnsafeMutablePointer<curl_slist>?
+    private(set) var pointer: UnsafeMutablePointer<curl_slist>?
+
+    init() {}
 
     init(_ lines: [String]) {
-        var list: UnsafeMutablePointer<curl_slist>?
-        for line in lines { list = curl_slist_append(list, line) ?? list }
-        pointer = list
+        for line in lines { pointer = curl_slist_append(pointer, line) ?? pointer }
+    }
+
+    /// Only before curl has the list.
+    /// * `line`: ends with 0.
+    func append(_ line: [UInt8]) {
+        line.withUnsafeBytes { bytes in
+            let text = bytes.baseAddress?.assumingMemoryBound(to: CChar.self)
+            pointer = curl_slist_append(pointer, text) ?? pointer
+        }
     }
 
     deinit { curl_slist_free_all(pointer) }

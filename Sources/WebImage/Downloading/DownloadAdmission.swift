@@ -59,7 +59,7 @@ final class DownloadAdmission {
     }
 
     func state(of operation: DownloadOperation, at time: Double) -> DownloadState {
-        let isForName = operation.nameQuestion != nil
+        let isForName = operation.isWaitingForName
         guard isForName || robots.isWaiting(operation) else { return hosts.state(of: operation, at: time) }
         var waiting = DownloadState(operation, .waitingForHost, at: time)
         waiting.reason = isForName ? "its name" : "its robots.txt"

@@ -174,10 +174,13 @@ final class DownloadOperation {
 
     // MARK: Name (owner: name book)
 
-    /// The question for the name of its hop, while it waits for the answer.
-    private(set) var nameQuestion: Int?
+    /// The name of its hop, if that was resolved.
+    private(set) var name: CachedName?
+    private(set) var isWaitingForName = false
 
-    func wait(forName question: Int?) { nameQuestion = question }
+    func resolve(_ name: CachedName, waits: Bool = false) { (self.name, isWaitingForName) = (name, waits) }
+
+    func stopWaitingForName() { isWaitingForName = false }
 
     // MARK: Waiting (owner: host schedule)
 

@@ -78,7 +78,7 @@ final class HostSchedule {
         guard let limit = operation.profile.addressLimit(of: site), let address = address ?? site.address else {
             return nil
         }
-        return addresses.enqueue(AddressSlots.text(of: address, port: operation.request.port), limit: limit)
+        return addresses.enqueue(AddressSlots.endpoint(of: address, port: operation.request.port), limit: limit)
     }
 
     /// The next operation whose host is available; holds a slot of it until ``release(_:)``. `refusal`: its error if the host was given up.
@@ -246,7 +246,7 @@ final class HostSchedule {
             waiting.reason = reason.text
             waiting.remaining = reason.remaining
         } else if isAtLimit, let address = operation.address, address.isFull {
-            waiting.reason = "other transfers to \(address.text)"
+            waiting.reason = "other transfers to \(address.endpoint)"
         }
         return waiting
     }

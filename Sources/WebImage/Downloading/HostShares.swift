@@ -39,9 +39,6 @@ final class HostShares {
 
     typealias Load = (running: Int, waiting: Int)
 
-    /// Whether a share of a host is granted, or asked for.
-    func knows(_ host: String) -> Bool { records[host] != nil }
-
     /// Whether one more transfer to a host may start now; if not, ``grant(_:_:load:now:random:)`` follows.
     func mayBegin(_ host: String, limit: Int, running: Int, now: Double) -> Bool {
         guard limit < .max else { return true }

@@ -16,8 +16,7 @@ final class NameBook {
     private let hosts: HostSchedule
     private var gate: AddressGate
     private var resolver: NameResolver
-    /// By the number of the question for their name.
-    private var waiting: [Int: [(operation: DownloadOperation, place: QueuePlace, rate: Double?)]] = [:]
+    private var waiting: [ObjectIdentifier: [(operation: DownloadOperation, place: QueuePlace, rate: Double?)]] = [:]
     private(set) var waitingCount = 0
 
     /// * `hosts`: where operations go whose names are known.
@@ -43,17 +42,20 @@ final class NameBook {
     /// - Returns: the error if they are refused.
     func enter(_ operation: DownloadOperation, at place: QueuePlace, rate: Double?) -> WebImageError? {
         let now = MonotonicClock.now
-        guard let name = gate.name(toResolve: operation.request, of: operation.site) else {
+        guard let text = gate.name(toResolve: operation.request, of: operation.site) else {
             hosts.enqueue(operation, at: place, rate: rate)
             return nil
         }
+        let name = resolver.name(text)
         switch resolver.lookUp(name, now: now) {
-        case .known(let addresses): hosts.enqueue(operation, at: place, rate: rate, address: addresses.first)
+        case .known(let address):
+            operation.resolve(name)
+            hosts.enqueue(operation, at: place, rate: rate, address: address)
         case .refused(let error): return operation.refused(error)
-        case .waits(let question):
+        case .waits:
             operation.wait(for: nil, now: now)
-            operation.wait(forName: question)
-            waiting[question, default: []].append((operation, place, rate))
+            operation.resolve(name, waits: true)
+            waiting[ObjectIdentifier(name), default: []].append((operation, place, rate))
             waitingCount += 1
         }
         return nil
@@ -64,24 +66,27 @@ final class NameBook {
     func route(to operation: DownloadOperation, now: Double) throws(WebImageError) -> Route? {
         let (request, site) = (operation.request, operation.site)
         let isNamed = try gate.admit(request, of: site)
-        guard let name = gate.name(toResolve: request, of: site) else { return Route(isAddressOverridden: isNamed) }
-        guard let addresses = resolver.addresses(of: name, now: now) else { return nil }
-        return Route(name: (name, try gate.permitted(addresses, port: request.port)))
+        guard gate.name(toResolve: request, of: site) != nil else { return Route(isAddressOverridden: isNamed) }
+        guard let name = operation.name, case .addresses(let addresses) = name.entry(now: now) else { return nil }
+        return Route(name: (name.text, try gate.permitted(addresses, port: request.port)))
     }
 
     /// The operation has ended otherwise.
     func leave(_ operation: DownloadOperation) {
-        guard let question = operation.nameQuestion else { return }
-        operation.wait(forName: nil)
-        waiting[question]?.removeAll { $0.operation === operation }
+        guard operation.isWaitingForName, let name = operation.name else { return }
+        operation.stopWaitingForName()
         waitingCount -= 1
-        guard waiting[question]?.isEmpty == true else { return }
-        waiting[question] = nil
-        if let name = operation.site.name { resolver.forget(name) }
+        var rest = waiting.removeValue(forKey: ObjectIdentifier(name)) ?? []
+        rest.removeAll { $0.operation === operation }
+        if rest.isEmpty {
+            resolver.forget(name)
+        } else {
+            waiting[ObjectIdentifier(name)] = rest
+        }
     }
 
     func removeAll() {
-        for (operation, _, _) in waiting.values.joined() { operation.wait(forName: nil) }
+        for (operation, _, _) in waiting.values.joined() { operation.stopWaitingForName() }
         waiting = [:]
         waitingCount = 0
         resolver.forgetAll()
@@ -91,16 +96,18 @@ final class NameBook {
     /// - Returns: operations whose names have no addresses.
     func turn(now: Double) -> DownloadAdmission.Refused {
         var refused: DownloadAdmission.Refused = []
-        for (question, result) in resolver.turn(now: now) {
-            let released = waiting.removeValue(forKey: question) ?? []
+        for name in resolver.turn(now: now) {
+            let released = waiting.removeValue(forKey: ObjectIdentifier(name)) ?? []
             waitingCount -= released.count
             for (operation, place, rate) in released {
-                operation.wait(forName: nil)
+                operation.stopWaitingForName()
                 guard !operation.waiters.isEmpty else { continue }
-                switch result {
-                case .success(let addresses):
-                    hosts.enqueue(operation, at: place, rate: rate, address: addresses.first)
-                case .failure(let error): refused.append((operation, operation.refused(error)))
+                switch name.entry(now: now) {
+                case .addresses(let addresses):
+                    hosts.enqueue(operation, at: place, rate: rate, address: addresses[0])
+                case .refused(let error): refused.append((operation, operation.refused(error)))
+                // It enters again.
+                case nil: hosts.enqueue(operation, at: place, rate: rate)
                 }
             }
         }

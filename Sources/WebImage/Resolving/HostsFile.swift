@@ -2,7 +2,7 @@ internal import Glibc
 
 /// The names of hosts(5), read again when the file has changed, which is looked at every ten seconds.
 struct HostsFile {
-    private static let interval = 10.0
+    static let interval = 10.0
     /// Bytes that are read of it.
     private static let most = 16 << 20
     private let path: String

@@ -6,11 +6,17 @@ internal import Glibc
 /// c-ares ends each query exactly once, possibly in the call that asks; its end is kept for ``takeEnded()``, so no caller is entered again.
 final class NameChannel {
     /// A query, which c-ares holds until it has ended.
-    private final class Query {
+    final class Query {
         let number: Int
-        unowned let channel: NameChannel
+        /// When it was sent.
+        let began: Double
+        /// Nil if it was not sent.
+        fileprivate unowned let channel: NameChannel?
+        fileprivate(set) var reply: NameReply
 
-        init(_ number: Int, of channel: NameChannel) { (self.number, self.channel) = (number, channel) }
+        init(_ number: Int, at time: Double, of channel: NameChannel?, _ reply: NameReply = .withdrawn) {
+            (self.number, began, self.channel, self.reply) = (number, time, channel, reply)
+        }
     }
 
     /// The most addresses that are kept of an answer.
@@ -18,7 +24,7 @@ final class NameChannel {
     private let channel: OpaquePointer
     /// c-ares has it as its callback's context.
     private let sockets: NameSockets
-    private var ended: [(number: Int, reply: NameReply)] = []
+    private var ended: [Query] = []
     private(set) var inFlight = 0
 
     /// * `server`: nil: the first one of `file`, or this machine if it names none.
@@ -51,24 +57,24 @@ final class NameChannel {
         return servers
     }
 
-    /// Asks for the addresses of one family; ``takeEnded()`` returns its end under this number.
-    func ask(_ name: String, _ family: AddressFamily, number: Int) {
-        let query = Unmanaged.passRetained(Query(number, of: self))
+    /// Asks for the addresses of one family; ``takeEnded()`` returns the query when it has ended.
+    func ask(_ name: String, _ family: AddressFamily, number: Int, now: Double) {
+        let query = Unmanaged.passRetained(Query(number, at: now, of: self))
         inFlight += 1
         ccares_ask(
             channel, name, family == .v6 ? AF_INET6 : AF_INET,
             { context, status, _, answer in
                 let query = Unmanaged<Query>.fromOpaque(context!).takeRetainedValue()
-                let reply = NameChannel.reply(status, answer)
+                query.reply = NameChannel.reply(status, answer)
                 if let answer { ares_freeaddrinfo(answer) }
                 // Its end comes in deinit otherwise, of which nobody is told.
-                if reply != .withdrawn { query.channel.didEnd(query.number, reply) }
+                if query.reply != .withdrawn { query.channel?.didEnd(query) }
             }, query.toOpaque())
     }
 
-    private func didEnd(_ number: Int, _ reply: NameReply) {
+    private func didEnd(_ query: Query) {
         inFlight -= 1
-        ended.append((number, reply))
+        ended.append(query)
     }
 
     /// Receives answers.
@@ -79,7 +85,7 @@ final class NameChannel {
     /// Ends the queries whose time is over.
     func endLate() { if inFlight > 0 { ares_process_fd(channel, -1, -1) } }
 
-    func takeEnded() -> [(number: Int, reply: NameReply)] {
+    func takeEnded() -> [Query] {
         guard !ended.isEmpty else { return [] }
         defer { ended = [] }
         return ended

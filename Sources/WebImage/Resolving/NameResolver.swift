@@ -21,22 +21,21 @@ final class NameResolver {
     }
 
     enum Lookup {
-        case known([IPAddress])
+        /// The first one of the addresses that are known.
+        case known(IPAddress)
         case refused(WebImageError)
-        /// ``turn(now:)`` returns the question's number with the answer.
-        case waits(question: Int)
+        /// ``turn(now:)`` returns the name when it has ended.
+        case waits
     }
 
-    typealias Ended = (question: Int, result: Result<[IPAddress], WebImageError>)
-
     private final class Question {
-        let name: String
+        let name: CachedName
         let number: Int
         var parts: [Part]
-        /// Nobody waits for it any more.
-        var isForgotten = false
+        /// It has ended, or nobody waits for it any more.
+        var isForgotten: Bool { name.question != number }
 
-        init(_ name: String, _ number: Int, _ families: [AddressFamily]) {
+        init(_ name: CachedName, _ number: Int, _ families: [AddressFamily]) {
             (self.name, self.number) = (name, number)
             parts = families.map { Part(family: $0) }
         }
@@ -53,6 +52,10 @@ final class NameResolver {
 
         var addresses: [IPAddress] {
             if case .addresses(let addresses, _) = end { addresses } else { [] }
+        }
+
+        var hasAddresses: Bool {
+            if case .addresses = end { true } else { false }
         }
     }
 
@@ -92,14 +95,14 @@ final class NameResolver {
     private var families: LocalFamilies
     private var cache = NameCache()
     private var hosts: HostsFile
-    private var questions: [String: Question] = [:]
+    private var askedCount = 0
     /// * `since`: when it was put here.
     private var ready: Deque<(question: Question, part: Int, since: Double)> = []
     private var repetitions = Heap<Due<(question: Question, part: Int)>>()
     private var flights: [Int: Flight] = [:]
     private var late = Heap<Due<NameReply>>()
     private var nextNumber = 0
-    private var ended: [Ended] = []
+    private var ended: [CachedName] = []
     private var counts = NameFigures()
 
     init(_ settings: Settings, sockets: NameSockets) {
@@ -112,62 +115,67 @@ final class NameResolver {
 
     // MARK: Asking
 
+    /// The name as it is kept; ``lookUp(_:now:)`` follows.
+    /// * `text`: in lower case, ASCII.
+    func name(_ text: String) -> CachedName { cache.name(text) }
+
     /// Returns what is known of a name, or asks for it.
-    /// * `name`: in lower case, ASCII.
-    func lookUp(_ name: String, now: Double) -> Lookup {
-        if let question = questions[name] { return .waits(question: question.number) }
-        if let known = known(name, now: now) {
+    func lookUp(_ name: CachedName, now: Double) -> Lookup {
+        guard name.question == nil else { return .waits }
+        switch name.entry(now: now) ?? local(name, now: now) {
+        case .addresses(let addresses):
             counts.cacheHits += 1
-            return known
+            return .known(addresses[0])
+        case .refused(let error):
+            counts.cacheHits += 1
+            return .refused(error)
+        case nil: break
         }
         nextNumber += 1
+        name.question = nextNumber
+        askedCount += 1
         let question = Question(name, nextNumber, families.families(now: now))
-        questions[name] = question
         for part in question.parts.indices { ready.append((question, part, now)) }
-        return .waits(question: question.number)
+        return .waits
     }
 
-    /// The addresses of a name, if they are known without a query.
-    func addresses(of name: String, now: Double) -> [IPAddress]? {
-        guard case .known(let addresses) = known(name, now: now) else { return nil }
-        return addresses
-    }
-
-    private func known(_ name: String, now: Double) -> Lookup? {
-        switch cache.entry(of: name, now: now) {
-        case .addresses(let addresses): return .known(addresses)
-        case .refused(let error): return .refused(error)
-        case nil: break
-        }
-        let bare = name.hasSuffix(".") ? String(name.dropLast()) : name
+    /// What is known of a name without a resolver.
+    private func local(_ name: CachedName, now: Double) -> NameCache.Entry? {
+        let bare = name.text.hasSuffix(".") ? String(name.text.dropLast()) : name.text
+        let entry: NameCache.Entry?
         switch SpecialNames.reply(for: bare) {
-        case .addresses(let all, _): return usable(all)
-        case nil: break
-        default: return .refused(Self.noName)
+        case .addresses(let all, _): entry = usable(all)
+        case nil: entry = hosts.addresses(of: bare, now: now).flatMap { usable($0) }
+        default: entry = .refused(Self.noName)
         }
-        return hosts.addresses(of: bare, now: now).flatMap { usable($0) }
+        if let entry { cache.keep(entry, of: name, until: now + HostsFile.interval) }
+        return entry
     }
 
-    private func usable(_ all: [IPAddress]) -> Lookup? {
+    private func usable(_ all: [IPAddress]) -> NameCache.Entry? {
         let usable = all.filter { settings.families.contains($0.isIPv6 ? .v6 : .v4) }
-        return usable.isEmpty ? nil : .known(Array(usable.prefix(NameChannel.mostAddresses)))
+        return usable.isEmpty ? nil : .addresses(Array(usable.prefix(NameChannel.mostAddresses)))
     }
 
     /// Nobody waits for the name any more.
-    func forget(_ name: String) { questions.removeValue(forKey: name)?.isForgotten = true }
+    func forget(_ name: CachedName) {
+        guard name.question != nil else { return }
+        name.question = nil
+        askedCount -= 1
+        cache.remove(name)
+    }
 
     func forgetAll() {
-        for question in questions.values { question.isForgotten = true }
-        questions = [:]
+        for name in cache.asked { forget(name) }
         ready = []
         repetitions = Heap()
     }
 
     // MARK: Turns
 
-    /// Receives answers and sends queries; returns the names that have ended.
-    func turn(now: Double) -> [Ended] {
-        for (number, reply) in servers.takeEnded(now: now) { receive(number, reply, now: now) }
+    /// Receives answers and sends queries; returns the names that have ended, of which addresses or a refusal are known now.
+    func turn(now: Double) -> [CachedName] {
+        for query in servers.takeEnded(now: now) { receive(query.number, query.reply, now: now) }
         while let next = late.min, next.time <= now {
             late.removeMin()
             finish(next.number, next.value, now: now)
@@ -191,7 +199,7 @@ final class NameResolver {
             let asked = question.parts[part]
             question.parts[part].queries += 1
             question.parts[part].server = send(
-                question.name, asked.family, after: asked.server, of: question, part: part,
+                question.name.text, asked.family, after: asked.server, of: question, part: part,
                 isFirst: asked.queries == 0, now: now)
         }
     }
@@ -246,7 +254,7 @@ final class NameResolver {
         guard let flight = flights.removeValue(forKey: number) else { return }
         window.ended(flight.ticket, count(reply), now: now)
         guard let question = flight.question else { return }
-        if case .addresses = reply { witness.wasAnswered(question.name, question.parts[flight.part].family) }
+        if case .addresses = reply { witness.wasAnswered(question.name.text, question.parts[flight.part].family) }
         guard !question.isForgotten, question.parts[flight.part].end == nil else { return }
         switch reply {
         case .failed, .unanswered:
@@ -296,7 +304,7 @@ final class NameResolver {
             pause = min(Self.longestPause, Self.firstPause * pow(2, Double(step)))
         }
         // The addresses of the other family are enough.
-        if part.queries > 1, question.parts.contains(where: { !$0.addresses.isEmpty }) {
+        if part.queries > 1, question.parts.contains(where: \.hasAddresses) {
             part.end = reply
             return
         }
@@ -305,23 +313,25 @@ final class NameResolver {
     }
 
     private func conclude(_ question: Question, now: Double) {
-        if question.parts.contains(where: { !$0.addresses.isEmpty }) {
+        if question.parts.count > 1, question.parts.contains(where: \.hasAddresses) {
             for index in question.parts.indices
             where question.parts[index].end == nil && question.parts[index].queries > 1 {
                 question.parts[index].end = .unanswered("")
             }
         }
         guard question.parts.allSatisfy({ $0.end != nil }) else { return }
-        questions[question.name] = nil
-        question.isForgotten = true
-        let addresses = question.parts.sorted { $0.family == .v6 && $1.family == .v4 }.flatMap(\.addresses)
-        guard addresses.isEmpty else {
+        question.name.question = nil
+        askedCount -= 1
+        let addresses =
+            question.parts.count == 1
+            ? question.parts[0].addresses
+            : question.parts.sorted { $0.family == .v6 && $1.family == .v4 }.flatMap(\.addresses)
+        if addresses.isEmpty {
+            cache.keep(Self.refusal(of: question), of: question.name, now: now)
+        } else {
             cache.keep(addresses, of: question.name, lifetime: Self.lifetime(of: question), now: now)
-            return ended.append((question.number, .success(addresses)))
         }
-        let error = Self.refusal(of: question)
-        cache.keep(error, of: question.name, now: now)
-        ended.append((question.number, .failure(error)))
+        ended.append(question.name)
     }
 
     /// A family that could not be learned is asked for again soon.
@@ -355,7 +365,7 @@ final class NameResolver {
     func figures(now: Double) -> NameFigures {
         var figures = counts
         figures.window = window.size
-        figures.waiting = questions.count
+        figures.waiting = askedCount
         figures.silence = window.silentSince.map { max(0, now - $0) }
         return figures
     }

@@ -19,13 +19,12 @@ final class NameServers {
     private let sockets: NameSockets
     private var servers: [Server] = []
     private var preferred = 0
-    private var asked: [Int: (server: Int, began: Double)] = [:]
     private var version = FileVersion.none
     private var nextReading = -Double.infinity
     /// When ``takeEnded(now:)`` is due without an event; infinity: never.
     private(set) var nextLook = Double.infinity
-    /// Ends that came without a channel.
-    private var unsent: [Int] = []
+    /// Queries for which there was no channel.
+    private var unsent: [NameChannel.Query] = []
 
     /// * `given`: addresses with ports; empty: those of `file`, a resolv.conf(5).
     init(_ given: [String], file: String, timeout: Double, sockets: NameSockets) {
@@ -43,12 +42,11 @@ final class NameServers {
         if servers.isEmpty { open() }
         nextLook = min(nextLook, now + Self.lateInterval)
         guard !servers.isEmpty else {
-            unsent.append(number)
+            unsent.append(NameChannel.Query(number, at: now, of: nil, .unanswered("out of memory")))
             return 0
         }
         let server = last == preferred ? (preferred + 1) % servers.count : preferred
-        asked[number] = (server, now)
-        servers[server].channel.ask(name, family, number: number)
+        servers[server].channel.ask(name, family, number: number, now: now)
         return server
     }
 
@@ -67,33 +65,31 @@ final class NameServers {
     }
 
     /// Receives what has arrived, and returns the queries that have ended.
-    func takeEnded(now: Double) -> [(number: Int, reply: NameReply)] {
+    func takeEnded(now: Double) -> [NameChannel.Query] {
         for ready in sockets.takeReady() {
             for server in servers { server.channel.process(ready) }
         }
-        var all: [(number: Int, reply: NameReply)] = unsent.map { ($0, .unanswered("out of memory")) }
+        var all = unsent
         unsent = []
         let looks = now >= nextLook
         if looks { nextLook = .infinity }
         for index in servers.indices {
             if looks { servers[index].channel.endLate() }
-            for end in servers[index].channel.takeEnded() {
-                note(end.number, end.reply, now: now)
-                all.append(end)
-            }
+            let ended = servers[index].channel.takeEnded()
+            for query in ended { note(query, of: index, now: now) }
+            all += ended
             if servers[index].channel.inFlight > 0 { nextLook = min(nextLook, now + Self.lateInterval) }
         }
         return all
     }
 
     /// Turns to the next resolver if one has answered nothing since the query was sent.
-    private func note(_ number: Int, _ reply: NameReply, now: Double) {
-        guard let query = asked.removeValue(forKey: number) else { return }
-        guard case .unanswered = reply else {
-            servers[query.server].answeredAt = now
+    private func note(_ query: NameChannel.Query, of server: Int, now: Double) {
+        guard case .unanswered = query.reply else {
+            servers[server].answeredAt = now
             return
         }
-        if query.server == preferred, servers[preferred].answeredAt < query.began {
+        if server == preferred, servers[preferred].answeredAt < query.began {
             preferred = (preferred + 1) % servers.count
         }
     }
@@ -104,7 +100,6 @@ final class NameServers {
         nextReading = now + Self.interval
         guard !servers.isEmpty, FileVersion(of: file) != version else { return false }
         servers = []
-        asked = [:]
         return true
     }
 }

@@ -52,8 +52,9 @@ struct QueryWindow {
     /// Time of the last decrease, or of the end of the last silence.
     private var levelSince = -Double.infinity
     /// The cohorts of this level; the last one grows.
-    private var cohorts: [Int: Cohort] = [:]
-    private var lastCohort = 0
+    private var cohorts: Deque<Cohort> = []
+    /// The number of the first one.
+    private var firstCohort = 0
     /// Queries in flight, in their order.
     private var flying: Deque<Ticket> = []
     private var nextNumber = 0
@@ -94,13 +95,18 @@ struct QueryWindow {
             (dueSince, timeoutsSinceAnswer) = (now, 0)
         }
         if isFirst {
-            if cohorts[lastCohort].map({ $0.size >= max(limit, Self.smallestCohort) }) ?? false { lastCohort += 1 }
-            cohorts[lastCohort, default: Cohort()].size += 1
+            let isFull = cohorts.last.map { $0.size >= max(limit, Self.smallestCohort) } ?? true
+            if isFull { cohorts.append(Cohort()) }
+            cohorts[cohorts.count - 1].size += 1
             // Those before the timeout have ended.
-            if cohorts.count > Self.most { cohorts[lastCohort - Self.most] = nil }
+            if cohorts.count > Self.most {
+                cohorts.removeFirst()
+                firstCohort += 1
+            }
         }
         nextNumber += 1
-        let ticket = Ticket(number: nextNumber, began: now, cohort: isFirst ? lastCohort : nil)
+        let cohort = isFirst ? firstCohort + cohorts.count - 1 : nil
+        let ticket = Ticket(number: nextNumber, began: now, cohort: cohort)
         flying.append(ticket)
         if silentSince != nil { nextProbe = now + Self.probeInterval }
         return ticket
@@ -146,9 +152,9 @@ struct QueryWindow {
     }
 
     private mutating func didFail(_ ticket: Ticket, now: Double) {
-        guard let number = ticket.cohort, var cohort = cohorts[number] else { return }
-        cohort.failures += 1
-        cohorts[number] = cohort
+        guard let number = ticket.cohort, number >= firstCohort else { return }
+        cohorts[number - firstCohort].failures += 1
+        let cohort = cohorts[number - firstCohort]
         let most = Self.tooMany * max(cohort.size, Self.smallestCohort)
         // A cohort of a much smaller window was sent at the start, where one more or less counts for much.
         guard cohort.size >= limit / 2, cohort.failures >= Self.fewestFailures, Double(cohort.failures) > most else {
@@ -168,8 +174,8 @@ struct QueryWindow {
     /// What was sent before says nothing of the window from now on.
     private mutating func beginLevel(now: Double) {
         levelSince = now
-        cohorts = [:]
-        lastCohort += 1
+        firstCohort += cohorts.count
+        cohorts.removeAll(keepingCapacity: true)
     }
 
     private mutating func grow(now: Double) {

@@ -8,7 +8,7 @@ import Threading
 struct AddressSlotsTests {
     private struct Item: Hashable {
         var host: String
-        var address: String?
+        var address: Endpoint?
         var number: Int
     }
 
@@ -49,7 +49,8 @@ struct AddressSlotsTests {
                     let host = random(hosts)
                     // A group of hosts has several addresses, some are not known.
                     let address = host % 7 == 0 ? random(addresses) : host % addresses
-                    let item = Item(host: "h\(host)", address: host % 5 == 4 ? nil : "a\(address)", number: left)
+                    let endpoint = Endpoint(IPAddress("192.0.2.\(address)")!, port: 80)
+                    let item = Item(host: "h\(host)", address: host % 5 == 4 ? nil : endpoint, number: left)
                     waiting.insert(item)
                     if let address = item.address { limited[item] = slots.enqueue(address, limit: limit) }
                     queue.enqueue(item, host: item.host, priority: 1, limits: HostLimits(transfers: 2))
@@ -120,6 +121,9 @@ struct AddressSlotsTests {
         let texts = [
             ("2001:db8::1", "[2001:db8::1]:443"), ("::ffff:192.0.2.1", "192.0.2.1:443"), ("192.0.2.1", "192.0.2.1:443"),
         ]
-        for (text, key) in texts { #expect(AddressSlots.text(of: try #require(IPAddress(text)), port: 443) == key) }
+        for (text, key) in texts {
+            let endpoint = AddressSlots.endpoint(of: try #require(IPAddress(text)), port: 443)
+            #expect(endpoint.description == key)
+        }
     }
 }

@@ -210,8 +210,8 @@ struct NameResolverTests {
             NameResolver.Settings(servers: [names.place], families: [.v4], hostsFile: "/dev/null"), sockets: sockets)
         /// What is said of a name at a time; nil: the resolver is asked.
         func known(_ name: String, at time: Double) -> String? {
-            switch resolver.lookUp(name, now: time) {
-            case .known(let addresses): addresses.map(\.description).joined(separator: " ")
+            switch resolver.lookUp(resolver.name(name), now: time) {
+            case .known(let address): address.description
             case .refused(let error): error.message
             case .waits: nil
             }

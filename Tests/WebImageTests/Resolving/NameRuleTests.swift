@@ -9,25 +9,45 @@ struct NameRuleTests {
     @Test("An answer is kept for 60 s to an hour, a refusal for 60 s")
     func lifetimes() {
         var cache = NameCache()
-        cache.keep([address], of: "short", lifetime: 0, now: 0)
-        cache.keep([address], of: "long", lifetime: 1e9, now: 0)
-        cache.keep(WebImageError(.cannotFindHost, "no such name"), of: "none", now: 0)
-        for name in ["short", "none"] {
-            #expect(cache.entry(of: name, now: 59) != nil)
-            #expect(cache.entry(of: name, now: 60) == nil)
+        let (short, long, none) = (cache.name("short"), cache.name("long"), cache.name("none"))
+        #expect(short.entry(now: 0) == nil && cache.name("short") === short)
+        cache.keep([address], of: short, lifetime: 0, now: 0)
+        cache.keep([address], of: long, lifetime: 1e9, now: 0)
+        cache.keep(WebImageError(.cannotFindHost, "no such name"), of: none, now: 0)
+        for name in [short, none] {
+            #expect(name.entry(now: 59) != nil)
+            #expect(name.entry(now: 60) == nil)
         }
-        #expect(cache.entry(of: "long", now: 3599) == .addresses([address]))
-        #expect(cache.entry(of: "long", now: 3600) == nil)
+        #expect(long.entry(now: 3599) == .addresses([address]))
+        #expect(long.entry(now: 3600) == nil)
     }
 
     @Test("The oldest name goes, and one that was kept again is not the oldest")
     func capacity() {
         var cache = NameCache(capacity: 3)
-        for name in ["a", "b", "c", "a", "d"] { cache.keep([address], of: name, lifetime: 100, now: 0) }
+        for name in ["a", "b", "c", "a", "d"] { cache.keep([address], of: cache.name(name), lifetime: 100, now: 0) }
         #expect(cache.count == 3)
-        #expect(["a", "b", "c", "d"].map { cache.entry(of: $0, now: 1) != nil } == [true, false, true, true])
-        for _ in 0..<100 { cache.keep([address], of: "d", lifetime: 100, now: 0) }
-        #expect(cache.entry(of: "d", now: 1) != nil && cache.count <= 3)
+        #expect(["a", "c", "d"].allSatisfy { cache.name($0).entry(now: 1) != nil } && cache.count == 3)
+        let gone = cache.name("b")
+        #expect(gone.entry(now: 1) == nil)
+        cache.remove(gone)
+        for _ in 0..<100 { cache.keep([address], of: cache.name("d"), lifetime: 100, now: 0) }
+        #expect(cache.name("d").entry(now: 1) != nil && cache.count <= 3)
+    }
+
+    @Test("A name that is asked for stays, and is another one once it was removed")
+    func asked() {
+        var cache = NameCache(capacity: 2)
+        let asked = cache.name("asked")
+        cache.keep([address], of: asked, lifetime: 60, now: 0)
+        asked.question = 1
+        for name in ["a", "b", "c"] { cache.keep([address], of: cache.name(name), lifetime: 100, now: 60) }
+        #expect(cache.name("asked") === asked && cache.asked.map(\.text) == ["asked"])
+        cache.remove(asked)
+        let next = cache.name("asked")
+        #expect(next !== asked)
+        cache.remove(asked)
+        #expect(cache.name("asked") === next && cache.asked.isEmpty)
     }
 
     @Test("Addresses of resolvers, and what is none")

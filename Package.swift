@@ -89,7 +89,7 @@ let package = Package(
 
         // Not on the way of a URL: a server that misbehaves on purpose, and what shows the product with it.
         .target(
-            name: "Origin", dependencies: ["CImageCodec", "CLinux", "Threading"], path: "Sources/Tools/Origin",
+            name: "Origin", dependencies: ["CImageCodec", "CLinux", "Threading", deque], path: "Sources/Tools/Origin",
             swiftSettings: settings),
         .target(
             name: "Demonstration",

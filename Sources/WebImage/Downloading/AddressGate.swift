@@ -46,10 +46,16 @@ struct AddressGate {
     /// Those of a name's addresses that may be connected to.
     /// - Throws: `refused` if none may.
     func permitted(_ addresses: [IPAddress], port: Int) throws(WebImageError) -> [IPAddress] {
-        guard let refusal = addresses.lazy.compactMap({ refusal(of: $0, port: port) }).first else { return addresses }
-        let permitted = addresses.filter { self.refusal(of: $0, port: port) == nil }
-        guard !permitted.isEmpty else { throw refusal }
-        return permitted
+        var refused: [IPAddress] = []
+        var last: WebImageError?
+        for address in addresses {
+            guard let refusal = refusal(of: address, port: port) else { continue }
+            refused.append(address)
+            last = refusal
+        }
+        guard let last else { return addresses }
+        guard refused.count < addresses.count else { throw last }
+        return addresses.filter { !refused.contains($0) }
     }
 
     private func refusal(of address: IPAddress, port: Int) -> WebImageError? {

@@ -336,13 +336,13 @@ final class NameResolver {
 
     /// A family that could not be learned is asked for again soon.
     private static func lifetime(of question: Question) -> Double {
-        question.parts.map { part in
+        question.parts.reduce(.infinity) { least, part in
             switch part.end {
-            case .addresses(_, let lifetime): lifetime
-            case .noName, .noAddress: .infinity
+            case .addresses(_, let lifetime): min(least, lifetime)
+            case .noName, .noAddress: least
             default: 0
             }
-        }.min() ?? 0
+        }
     }
 
     private static let noName = WebImageError(.cannotFindHost, "no such name")

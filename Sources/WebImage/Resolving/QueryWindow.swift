@@ -57,6 +57,8 @@ struct QueryWindow {
     private var firstCohort = 0
     /// Queries in flight, in their order.
     private var flying: Deque<Ticket> = []
+    /// The most queries in flight since there was none.
+    private var peak = 0
     private var nextNumber = 0
     private var latency: Double?
     private var hasTimedOut = false
@@ -108,6 +110,7 @@ struct QueryWindow {
         let cohort = isFirst ? firstCohort + cohorts.count - 1 : nil
         let ticket = Ticket(number: nextNumber, began: now, cohort: cohort)
         flying.append(ticket)
+        peak = max(peak, flying.count)
         if silentSince != nil { nextProbe = now + Self.probeInterval }
         return ticket
     }
@@ -120,7 +123,7 @@ struct QueryWindow {
     mutating func withdrew(_ ticket: Ticket) { remove(ticket) }
 
     mutating func ended(_ ticket: Ticket, _ end: End, now: Double) {
-        let isLimiting = silentSince == nil && flying.count >= Int(limit) - 1
+        let isLimiting = silentSince == nil && isFilled
         remove(ticket)
         endedAt = now
         if end == .timedOut {
@@ -140,6 +143,10 @@ struct QueryWindow {
             didFail(ticket, now: now)
         }
     }
+
+    /// Whether a larger window would be used. At the start all answers of a full window count, which often come at once; so the window may
+    /// become twice as large as what it held, as in Linux (tcp_is_cwnd_limited).
+    private var isFilled: Bool { startsSlowly ? limit < Double(2 * peak) : flying.count >= Int(limit) - 1 }
 
     private mutating func didAnswer(after seconds: Double, now: Double) {
         answeredAt = now
@@ -201,5 +208,6 @@ struct QueryWindow {
 
     private mutating func remove(_ ticket: Ticket) {
         if let index = flying.firstIndex(where: { $0.number == ticket.number }) { flying.remove(at: index) }
+        if flying.isEmpty { peak = 0 }
     }
 }

@@ -20,17 +20,20 @@ enum SpecialNames {
 
     /// Whether DNS can ask for it: labels of 1 to 63 bytes, 253 in all (RFC 1035, section 2.3.4).
     private static func isName(_ name: String) -> Bool {
-        guard (1...253).contains(name.utf8.count) else { return false }
-        var label = 0
-        for byte in name.utf8 {
-            guard byte != UInt8(ascii: ".") else {
-                if label == 0 { return false }
-                label = 0
-                continue
+        var name = name
+        return name.withUTF8 { bytes in
+            guard (1...253).contains(bytes.count) else { return false }
+            var label = 0
+            for byte in bytes {
+                guard byte != UInt8(ascii: ".") else {
+                    if label == 0 { return false }
+                    label = 0
+                    continue
+                }
+                label += 1
+                if label > 63 { return false }
             }
-            label += 1
-            if label > 63 { return false }
+            return label > 0
         }
-        return label > 0
     }
 }

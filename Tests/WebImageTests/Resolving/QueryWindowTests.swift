@@ -77,6 +77,26 @@ struct QueryWindowTests {
         }
     }
 
+    @Test("Answers that come all at once double the window, those of a window that was not filled do not")
+    func doubling() {
+        var window = QueryWindow()
+        var now = 0.0
+        func exchange(_ most: Int) {
+            var tickets: [QueryWindow.Ticket] = []
+            while tickets.count < most, window.mayAsk(now: now) { tickets.append(window.began(isFirst: true, now: now)) }
+            now += 0.005
+            for ticket in tickets { window.ended(ticket, .answered, now: now) }
+        }
+        for size in [4, 8, 16, 32] {
+            #expect(window.size == size)
+            exchange(.max)
+        }
+        for _ in 0..<20 { exchange(8) }
+        #expect(window.size == 64)
+        for _ in 0..<3 { exchange(.max) }
+        #expect(window.size == QueryWindow.most)
+    }
+
     @Test("Silence needs three timeouts and five seconds, and ends with an answer")
     func silence() {
         var window = QueryWindow(timeout: 2)

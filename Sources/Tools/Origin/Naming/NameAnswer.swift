@@ -69,15 +69,13 @@ package struct NameAnswer: Sendable {
 
     /// The message; over UDP an answer of more than 512 bytes is truncated.
     func message(to question: NameQuestion) -> [UInt8] {
-        var id = question.id
-        if hasWrongID { id[1] ^= 0xff }
-        if let raw { return id + raw }
-        var message: [UInt8] = []
-        message.reserveCapacity(512)
-        message += id
-        message += [0x81, 0x80 | code.rawValue, 0, 1]
-        Self.append(UInt16(truncatingIfNeeded: records.count), to: &message)
-        message += [0, 0, 0, 0]
+        let id = (question.id.0, hasWrongID ? ~question.id.1 : question.id.1)
+        if let raw { return [id.0, id.1] + raw }
+        let count = UInt16(truncatingIfNeeded: records.count)
+        var message = [
+            id.0, id.1, 0x81, 0x80 | code.rawValue, 0, 1, UInt8(count >> 8), UInt8(truncatingIfNeeded: count), 0, 0, 0, 0,
+        ]
+        message.reserveCapacity(128)
         message += question.echo
         let end = message.count
         for record in records {

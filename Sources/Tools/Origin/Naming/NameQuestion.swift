@@ -8,13 +8,12 @@ package struct NameQuestion: Sendable {
     /// 1 for the first query for this name and type.
     package var number = 0
 
-    let id: [UInt8]
+    let id: (UInt8, UInt8)
     /// Its bytes as an answer repeats them.
-    package let echo: [UInt8]
+    package let echo: ArraySlice<UInt8>
 
     /// Nil for anything but a query with one question.
-    init?(message: ArraySlice<UInt8>) {
-        let message = Array(message)
+    init?(message: [UInt8]) {
         guard message.count > 12, message[2] & 0x80 == 0, message[4] == 0, message[5] == 1 else { return nil }
         var text: [UInt8] = []
         var place = 12
@@ -26,9 +25,13 @@ package struct NameQuestion: Sendable {
             place = end
         }
         guard place + 5 <= message.count else { return nil }
-        name = String(decoding: text, as: UTF8.self).lowercased()
+        name = String(decoding: text.map(Self.lowercase), as: UTF8.self)
         type = UInt16(message[place + 1]) << 8 | UInt16(message[place + 2])
-        id = Array(message[..<2])
-        echo = Array(message[12..<place + 5])
+        id = (message[0], message[1])
+        echo = message[12..<place + 5]
+    }
+
+    private static func lowercase(_ byte: UInt8) -> UInt8 {
+        (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte) ? byte | 0x20 : byte
     }
 }

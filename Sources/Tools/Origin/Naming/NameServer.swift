@@ -98,18 +98,21 @@ struct NameServerState: Sendable {
         _ question: inout NameQuestion, now: Double
     ) -> (NameLoadState.Verdict, NameServer.Zone, [@Sendable () -> Void]) {
         counts.queries += 1
-        let number = asked[Key(name: question.name, type: question.type), default: 0] + 1
-        asked[Key(name: question.name, type: question.type)] = number
-        question.number = number
-        if number == 1 { counts.questions += 1 }
+        func increment(_ count: inout Int) -> Int {
+            count += 1
+            return count
+        }
+        question.number = increment(&asked[Key(name: question.name, type: question.type), default: 0])
+        if question.number == 1 { counts.questions += 1 }
         let verdict = load.verdict(now: now)
         switch verdict {
         case .drop: counts.dropped += 1
         case .fail: counts.failed += 1
         case .answer: break
         }
+        guard !waiters.isEmpty else { return (verdict, zone, []) }
         let ready = waiters.filter { $0.count <= counts.queries }.map(\.resume)
-        if !ready.isEmpty { waiters.removeAll { $0.count <= counts.queries } }
+        waiters.removeAll { $0.count <= counts.queries }
         return (verdict, zone, ready)
     }
 }

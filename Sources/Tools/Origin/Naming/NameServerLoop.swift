@@ -1,4 +1,5 @@
 internal import CLinux
+internal import DequeModule
 internal import Glibc
 internal import Threading
 
@@ -24,7 +25,7 @@ actor NameServerLoop {
     private var streams: [UInt64: Stream] = [:]
     private var nextToken: UInt64 = 2
     /// Answers by the time they are due.
-    private var due: [(time: Double, peer: Peer, message: [UInt8])] = []
+    private var due: Deque<(time: Double, peer: Peer, message: [UInt8])> = []
     private var buffer = [UInt8](repeating: 0, count: 1 << 16)
 
     nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
@@ -80,10 +81,10 @@ actor NameServerLoop {
             }
         }
         let now = MonotonicClock.now
-        let ready = due.prefix { $0.time <= now }
-        guard !ready.isEmpty else { return }
-        due.removeFirst(ready.count)
-        for (_, peer, message) in ready { send(message, to: peer) }
+        while let next = due.first, next.time <= now {
+            due.removeFirst()
+            send(next.message, to: next.peer)
+        }
     }
 
     private func receiveDatagrams() {
@@ -96,7 +97,7 @@ actor NameServerLoop {
                     place.baseAddress!.assumingMemoryBound(to: sockaddr.self), &size)
             }
             guard count > 0 else { return }
-            answer(buffer[..<count], isOverTCP: false, to: .datagram(peer, size))
+            answer(Array(buffer[..<count]), isOverTCP: false, to: .datagram(peer, size))
         }
     }
 
@@ -123,7 +124,7 @@ actor NameServerLoop {
             let length = Int(received[0]) << 8 | Int(received[1])
             guard received.count >= 2 + length else { return }
             streams[token]?.received.removeFirst(2 + length)
-            answer(received[2..<2 + length], isOverTCP: true, to: .stream(token))
+            answer(Array(received[2..<2 + length]), isOverTCP: true, to: .stream(token))
         }
     }
 
@@ -132,7 +133,7 @@ actor NameServerLoop {
         close(stream.socket)
     }
 
-    private func answer(_ message: ArraySlice<UInt8>, isOverTCP: Bool, to peer: Peer) {
+    private func answer(_ message: [UInt8], isOverTCP: Bool, to peer: Peer) {
         guard var question = NameQuestion(message: message) else { return }
         question.isOverTCP = isOverTCP
         let now = MonotonicClock.now

@@ -5,13 +5,18 @@ final class CachedName {
     /// In lower case, ASCII.
     let text: String
     /// The number of the question for it, while the resolver is asked.
-    var question: Int?
+    private(set) var question: Int?
     fileprivate var entry: NameCache.Entry?
     fileprivate var expires = -Double.infinity
     /// Of its place in the cache's order.
     fileprivate var number = 0
 
     fileprivate init(_ text: String) { self.text = text }
+
+    func ask(_ question: Int) { self.question = question }
+
+    /// It has ended, or nobody waits for it any more.
+    func endQuestion() { question = nil }
 
     /// What is known of it; nil: nothing, or it has lapsed.
     func entry(now: Double) -> NameCache.Entry? { expires > now ? entry : nil }

@@ -132,7 +132,7 @@ final class NameResolver {
         case nil: break
         }
         nextNumber += 1
-        name.question = nextNumber
+        name.ask(nextNumber)
         askedCount += 1
         let question = Question(name, nextNumber, families.families(now: now))
         for part in question.parts.indices { ready.append((question, part, now)) }
@@ -160,7 +160,7 @@ final class NameResolver {
     /// Nobody waits for the name any more.
     func forget(_ name: CachedName) {
         guard name.question != nil else { return }
-        name.question = nil
+        name.endQuestion()
         askedCount -= 1
         cache.remove(name)
     }
@@ -320,7 +320,7 @@ final class NameResolver {
             }
         }
         guard question.parts.allSatisfy({ $0.end != nil }) else { return }
-        question.name.question = nil
+        question.name.endQuestion()
         askedCount -= 1
         let addresses =
             question.parts.count == 1

@@ -40,7 +40,7 @@ struct NameRuleTests {
         var cache = NameCache(capacity: 2)
         let asked = cache.name("asked")
         cache.keep([address], of: asked, lifetime: 60, now: 0)
-        asked.question = 1
+        asked.ask(1)
         for name in ["a", "b", "c"] { cache.keep([address], of: cache.name(name), lifetime: 100, now: 60) }
         #expect(cache.name("asked") === asked && cache.asked.map(\.text) == ["asked"])
         cache.remove(asked)

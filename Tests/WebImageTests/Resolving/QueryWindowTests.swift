@@ -83,7 +83,9 @@ struct QueryWindowTests {
         var now = 0.0
         func exchange(_ most: Int) {
             var tickets: [QueryWindow.Ticket] = []
-            while tickets.count < most, window.mayAsk(now: now) { tickets.append(window.began(isFirst: true, now: now)) }
+            while tickets.count < most, window.mayAsk(now: now) {
+                tickets.append(window.began(isFirst: true, now: now))
+            }
             now += 0.005
             for ticket in tickets { window.ended(ticket, .answered, now: now) }
         }

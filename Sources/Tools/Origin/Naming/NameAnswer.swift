@@ -73,7 +73,8 @@ package struct NameAnswer: Sendable {
         if let raw { return [id.0, id.1] + raw }
         let count = UInt16(truncatingIfNeeded: records.count)
         var message = [
-            id.0, id.1, 0x81, 0x80 | code.rawValue, 0, 1, UInt8(count >> 8), UInt8(truncatingIfNeeded: count), 0, 0, 0, 0,
+            id.0, id.1, 0x81, 0x80 | code.rawValue, 0, 1, UInt8(count >> 8), UInt8(truncatingIfNeeded: count), 0, 0, 0,
+            0,
         ]
         message.reserveCapacity(128)
         message += question.echo

@@ -76,7 +76,7 @@ package struct IPAddress: Sendable, Hashable, CustomStringConvertible {
 
     package var description: String {
         guard isIPv6 else {
-            // Needed for each transfer: inet_ntop(3) would take ten times as long.
+            // Needed for each transfer: inet_ntop(3) takes 15 times the instructions.
             return String(unsafeUninitializedCapacity: 15) { text in
                 var length = 0
                 func append(_ byte: UInt8) {

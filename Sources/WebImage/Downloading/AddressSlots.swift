@@ -28,6 +28,7 @@ final class AddressSlots {
     private static let unshared = 32
 
     private var addresses: [Endpoint: LimitedAddress] = [:]
+    /// Those of which the other processes were asked, by the names of their shares.
     private var shared: [String: LimitedAddress] = [:]
     /// Addresses that may have room for hosts that wait for it.
     private var changed: [LimitedAddress] = []

@@ -51,7 +51,7 @@ struct NameCache {
 
     var count: Int { names.count }
 
-    /// The name, of which nothing may be known yet: then ``keep(_:of:until:)`` or ``remove(_:)`` follows.
+    /// The name, new if the cache has none of this text. It stays until ``remove(_:)``, or until it is the oldest.
     mutating func name(_ text: String) -> CachedName {
         func element(_ name: inout CachedName) -> CachedName { name }
         return element(&names[text, default: CachedName(text)])

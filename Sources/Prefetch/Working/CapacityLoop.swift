@@ -17,7 +17,7 @@ final class CapacityLoop {
     /// What the worker was told: `auto`, or a number.
     private(set) var setting: ConcurrentDownloads
     /// Rings when there is work for ``ConcurrencyLoop``.
-    let autoBell = WakeSignal()
+    let workBell = WakeSignal()
     private var allowed = 0
 
     init(_ worker: WorkerContext) {
@@ -64,7 +64,7 @@ final class CapacityLoop {
         // From the present number it goes on by itself.
         guard let count = new.count else {
             if isOther { configuration.onEvent(.concurrency(.auto)) }
-            return autoBell.ring()
+            return
         }
         let isChange = await apply(min(count, configuration.concurrencyLimit))
         if isChange { configuration.onEvent(.concurrency(.fixed(concurrency))) }

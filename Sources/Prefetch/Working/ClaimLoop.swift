@@ -68,7 +68,7 @@ final class ClaimLoop {
                 }
                 worker.registration.didClaim(next)
                 hasClaimed.ring()
-                room.autoBell.ring()
+                room.workBell.ring()
             case .claimed:
                 lacksWork = true
                 worker.registration.didClaim(next)

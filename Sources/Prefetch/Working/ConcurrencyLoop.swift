@@ -2,7 +2,8 @@ internal import Threading
 internal import WebImage
 
 /// Finds the worker's number of concurrent transfers while its setting is `auto`: samples the transfers, asks ``ConcurrencyController``,
-/// and applies its number through ``CapacityLoop``. Sleeps while there is no work.
+/// and applies its number through ``CapacityLoop``. With a fixed number it only decides whether idle connections are kept
+/// (``ConnectionWatch``). Sleeps while there is no work.
 ///
 /// Confined to the worker's executor.
 final class ConcurrencyLoop {
@@ -14,7 +15,9 @@ final class ConcurrencyLoop {
 
     private let worker: WorkerContext
     private let room: CapacityLoop
+    /// nil: the number is fixed.
     private var controller: ConcurrencyController?
+    private var watch = ConnectionWatch()
     private var load = ProcessorLoad()
 
     init(_ worker: WorkerContext, room: CapacityLoop) {
@@ -28,27 +31,33 @@ final class ConcurrencyLoop {
         let downloader = worker.manager.downloader
         var isSampling = false
         while !Task.isCancelled {
-            guard room.setting == .auto, worker.jobs.openCount > 0 else {
+            guard worker.jobs.openCount > 0 else {
                 isSampling = false
-                if room.setting != .auto { await downloader.setKeepsIdleConnections(true) }
-                await room.autoBell.wait()
+                await room.workBell.wait()
                 continue
             }
             if !isSampling {
                 // What happened before is not part of the first interval.
                 _ = await downloader.sample()
                 // What it had found before stays the best guess.
-                controller = ConcurrencyController(limit: controller?.limit ?? room.concurrency)
+                controller = controller.map { ConcurrencyController(limit: $0.limit) }
                 load = ProcessorLoad()
                 isSampling = true
             }
             do { try await Task.sleep(for: Self.interval) } catch { return }
             let sample = await downloader.sample()
-            guard room.setting == .auto else { continue }
-            controller?.take(sample, bounds())
-            guard let controller else { continue }
-            await room.apply(controller.limit)
-            await downloader.setKeepsIdleConnections(controller.keepsIdleConnections)
+            guard room.setting == .auto else {
+                controller = nil
+                watch.take(sample)
+                await downloader.setKeepsIdleConnections(watch.keepsIdleConnections)
+                continue
+            }
+            watch = ConnectionWatch()
+            var next = controller ?? ConcurrencyController(limit: room.concurrency)
+            next.take(sample, bounds())
+            controller = next
+            await room.apply(next.limit)
+            await downloader.setKeepsIdleConnections(next.keepsIdleConnections)
         }
     }
 

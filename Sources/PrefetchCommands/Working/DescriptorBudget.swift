@@ -7,6 +7,8 @@ struct DescriptorBudget: Equatable {
     static let least = 128
     /// Connections to Redis, files of locks and logs, event loops, and short-lived files.
     private static let own = 64
+    /// A connection with TLS takes some 30 KB.
+    private static let mostIdle = 2048
 
     private let rest: Int
 
@@ -18,8 +20,13 @@ struct DescriptorBudget: Equatable {
     /// The most transfers at once: sockets, idle connections, name look-ups, second addresses, and a file for each large body.
     var transfers: Int { max(1, rest / 6) }
 
-    /// The most stalled transfers besides `transfers` others.
-    func silent(beside transfers: Int) -> Int { max(1, (rest - 4 * transfers) / 2) }
+    /// The most stalled transfers besides `transfers` others, with a socket and a file each: half of what those leave.
+    func silent(beside transfers: Int) -> Int { max(1, (rest - 4 * transfers) / 4) }
+
+    /// The most connections without a transfer besides `transfers` others: what the stalled ones leave, as far as it is of use.
+    func idle(beside transfers: Int) -> Int {
+        min(Self.mostIdle, max(1, rest - 4 * transfers - 2 * silent(beside: transfers)))
+    }
 
     /// Raises the soft limit to the hard one, and checks that it is enough.
     /// - Throws: `configuration` if it is not.

@@ -121,10 +121,9 @@ struct WorkerProcess: Sendable {
         var downloads = try fetch.downloads()
         downloads.maxBodyBytes = min(downloads.maxBodyBytes, maxImageBytes)
         downloads.maxConcurrentDownloads = min(downloads.maxConcurrentDownloads, budget.transfers)
-        downloads.maxParkedDownloads = min(
-            downloads.maxParkedDownloads,
-            budget.silent(
-                beside: min(budget.transfers, fetch.maxConcurrentDownloads.count ?? ConcurrencyController.most)))
+        let most = min(budget.transfers, fetch.maxConcurrentDownloads.count ?? ConcurrencyController.most)
+        downloads.maxParkedDownloads = min(downloads.maxParkedDownloads, budget.silent(beside: most))
+        downloads.maxIdleConnections = budget.idle(beside: most)
         do throws(WebImageError) {
             // No image is requested twice in this process: a memory cache would only cost.
             var tiers = ImageCache.Configuration.diskOnly

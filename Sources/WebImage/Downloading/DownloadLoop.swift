@@ -60,7 +60,7 @@ final class DownloadLoop {
         self.proven = proven
         self.silent = silent
         limit = configuration.maxConcurrentDownloads
-        transfers.keepConnections(for: limit, keepsIdle: true)
+        transfers.keepConnections(for: limit, mostIdle: configuration.idleConnections)
     }
 
     // MARK: Start of a download
@@ -220,7 +220,8 @@ final class DownloadLoop {
             let handle = try session.takeHandle(for: operation, bandwidth: admission.bandwidth)
             if !operation.hasBegun { listeners.tell(.start, of: operation, received: 0, expected: nil) }
             session.begin(operation, on: handle, route: route, now: now)
-            try transfers.start(operation, on: handle, isAwaited: isAwaited, now: now)
+            let isUsedAgain = isAwaited || proven.contains(operation.request.origin)
+            try transfers.start(operation, on: handle, isUsedAgain: isUsedAgain, now: now)
             return true
         } catch {
             admission.hosts.release(operation)
@@ -487,7 +488,7 @@ final class DownloadLoop {
     /// * `keepsIdle`: whether connections are kept that no transfer uses.
     func setLimit(_ count: Int, isSuspended: Bool, keepsIdle: Bool) {
         limit = isSuspended ? 0 : count
-        transfers.keepConnections(for: count, keepsIdle: keepsIdle)
+        transfers.keepConnections(for: count, mostIdle: keepsIdle ? profile.configuration.idleConnections : 0)
     }
 
     func apply(_ new: ImageDownloader.Configuration) {

@@ -165,9 +165,6 @@ struct DownloadQueue<Element>: ~Copyable {
 
     func waitingCount(host: String) -> Int { hosts[host]?.count ?? 0 }
 
-    /// Whether each of the host's running elements has one that waits for its slot.
-    func isEachAwaited(host: String) -> Bool { hosts[host].map { $0.count >= $0.running } ?? false }
-
     func runningCount(host: String) -> Int { hosts[host]?.running ?? 0 }
 
     mutating func letGo(host: String) {

@@ -82,12 +82,12 @@ final class HostSchedule {
     }
 
     /// The next operation whose host is available; holds a slot of it until ``release(_:)``. `refusal`: its error if the host was given up.
-    /// `isAwaited`: whether as many operations wait for its host as have a slot of it.
+    /// `isAwaited`: whether others wait for its host.
     func next() -> (operation: DownloadOperation, refusal: WebImageError?, isAwaited: Bool)? {
         while true {
             if let (operation, refusal) = nextOfHosts() {
                 if let address = operation.slotAddress { addresses.begin(address) }
-                return (operation, refusal, queue.isEachAwaited(host: operation.host))
+                return (operation, refusal, queue.waitingCount(host: operation.host) > 0)
             }
             guard let host = addresses.takeHost(shares: shares, now: MonotonicClock.now) else { return nil }
             queue.unblock(host: host)

@@ -8,6 +8,12 @@ extension ImageDownloader {
         /// Maximum number of parked transfers, which got no byte for ``parkAfter`` and do not count as concurrent; default 64. Further ones
         /// keep their slot. A parked transfer keeps its host's slot: the host sees no more connections than allowed.
         public var maxParkedDownloads = 64
+        /// Maximum connections kept without a transfer for later requests to their hosts; default nil: a quarter of the limit of open files,
+        /// at most 2,048. While there are few, those of all hosts are kept; beyond 64 and 4 for each concurrent transfer only those of hosts
+        /// that other URLs wait for or that have sent bodies before. Idle for 118 s they are closed (curl's default).
+        public var maxIdleConnections: Int?
+        /// With TLS each takes some 30 KB.
+        var idleConnections: Int { maxIdleConnections ?? min(2048, Descriptors.limit / 4) }
         /// Silence after which a transfer is parked; default 1, or a quarter while it is not connected.
         public var parkAfter = 1.0
         /// Maximum concurrent transfers to one host; default nil (no limit). Applies to all processes together if they share hosts
@@ -173,6 +179,7 @@ extension ImageDownloader {
             }
             try check((1...100_000).contains(maxConcurrentDownloads), "maxConcurrentDownloads must be 1 to 100,000")
             try check((0...100_000).contains(maxParkedDownloads), "maxParkedDownloads must be 0 to 100,000")
+            try check((0...100_000).contains(maxIdleConnections ?? 0), "maxIdleConnections must be 0 to 100,000")
             try check(maxConnectionsPerHost ?? 1 >= 1, "maxConnectionsPerHost must be at least 1")
             try check(maxConnectionsPerAddress ?? 1 >= 1, "maxConnectionsPerAddress must be at least 1")
             try hosts.validate()

@@ -6,12 +6,12 @@ final class RunningTransfers {
     private(set) var operations: [DownloadOperation] = []
     /// Stalled transfers; they hold no slot of the downloader.
     private(set) var parkedCount = 0
-    /// Transfers that the connections are for, and whether some are kept beside.
-    private var expected = 1, keepsIdle = true
+    /// Transfers that the connections are for, and how many others are kept at most beside theirs.
+    private var expected = 1, mostIdle = 1
     /// Transfers that curl had when it last worked: each has a connection.
     private var connected = 0
-    /// The most connections that are kept beside those of transfers to hosts that nothing waits for.
-    private static let mostIdle = 128
+    /// Connections that are kept for each expected transfer, and beside them, for hosts of which a second URL is not known yet.
+    private static let (idlePerTransfer, idleBeside) = (4, 64)
     /// Seconds for which curl keeps a connection that no transfer uses: its default, and the shortest time.
     private static let (idleTime, shortestIdleTime) = (118, 1)
     /// Next time to check them; infinity: none has started yet.
@@ -28,13 +28,13 @@ final class RunningTransfers {
 
     var activeCount: Int { operations.count - parkedCount }
 
-    /// * `isAwaited`: whether as many operations wait for its host as have a transfer to it.
+    /// * `isUsedAgain`: whether its host has more than this one URL: others wait for it, or it has sent bodies before.
     func start(
-        _ operation: DownloadOperation, on handle: CurlHandle, isAwaited: Bool, now: Double
+        _ operation: DownloadOperation, on handle: CurlHandle, isUsedAgain: Bool, now: Double
     ) throws(WebImageError) {
         // curl would close the oldest one if there are too many. But then it looks at all of them, and at every host that there ever was (7.88).
-        let keepsConnection = keepsConnection(isAwaited: isAwaited)
-        handle.keepConnection(keepsConnection, for: keepsIdle ? Self.idleTime : Self.shortestIdleTime)
+        let keepsConnection = keepsConnection(isUsedAgain: isUsedAgain)
+        handle.keepConnection(keepsConnection, for: sparesConnections ? Self.shortestIdleTime : Self.idleTime)
         operation.beginTransfer(on: handle, keepsConnection: keepsConnection)
         do throws(WebImageError) {
             try multi.add(handle)
@@ -149,19 +149,20 @@ final class RunningTransfers {
     var connectionCount: Int { multi.sockets.openCount }
 
     /// Sets for how many transfers there are connections.
-    /// * `keepsIdle`: whether others are kept for later requests to their hosts.
-    func keepConnections(for count: Int, keepsIdle: Bool) { (expected, self.keepsIdle) = (count, keepsIdle) }
+    /// * `mostIdle`: how many others are kept at most for later requests to their hosts.
+    func keepConnections(for count: Int, mostIdle: Int) { (expected, self.mostIdle) = (count, mostIdle) }
 
     /// Whether connections are few: only transfers have them, so that the next one should use one that there is.
-    var sparesConnections: Bool { !keepsIdle }
+    var sparesConnections: Bool { mostIdle == 0 }
 
-    /// Whether the connection of a transfer that begins now is kept after it. Beside those of transfers there are descriptors for as many
-    /// again; half of them are for hosts that others wait for.
-    private func keepsConnection(isAwaited: Bool) -> Bool {
-        guard keepsIdle else { return connectionCount <= expected + parkedCount }
+    /// Whether the connection of a transfer that begins now is kept after it: as long as there are few, whatever its host; beyond that if its
+    /// host has other URLs, since a new connection costs a round trip or two and with TLS as much processor time as several images.
+    private func keepsConnection(isUsedAgain: Bool) -> Bool {
+        guard !sparesConnections else { return connectionCount <= expected + parkedCount }
         // Those of transfers that ended since are not idle: the next ones take them.
         let idle = connectionCount - connected
-        return idle <= (isAwaited ? expected : max(1, min(expected / 2, Self.mostIdle)))
+        guard idle < mostIdle else { return false }
+        return isUsedAgain || idle < Self.idlePerTransfer * expected + Self.idleBeside
     }
 
     func closeConnections() {

@@ -252,7 +252,7 @@ struct ConcurrencySimulation {
         idle += 1
         idleOf[host, default: 0] += 1
         idleHosts.append(host)
-        if open + idle > limit + (keepsIdle ? min(limit, 128) : 0) { closeOldestIdle() }
+        if keepsIdle ? idle > 4 * limit + 64 : open + idle > limit { closeOldestIdle() }
     }
 
     private var keepsIdle: Bool { controller?.keepsIdleConnections ?? false }

@@ -72,7 +72,7 @@ struct ImageDownloaderEventTests {
 
     @Test("One that is cancelled while its next try waits for a slot stops once")
     func cancelledBeforeItsNextTry() async throws {
-        origin.route("/busy", OriginResponse(status: 503, body: [1]))
+        origin.route("/busy", OriginResponse(status: 503, body: [1], fault: .stallBeforeHeader))
         origin.route("/slow", OriginResponse(body: [1], fault: .stallBeforeHeader))
         origin.route("/b", OriginResponse(body: [2]))
         let downloader = try makeDownloader {
@@ -84,6 +84,9 @@ struct ImageDownloaderEventTests {
         let busy = Task { await downloader.failure(url) }
         await origin.waitForRequests(1, to: "/busy")
         let slow = Task { try await downloader.download(origin.url("/slow")) }
+        try await until { await downloader.currentDownloadCount == 2 }
+        // The other one takes the slot before the next try.
+        origin.release("/busy")
         try await until { await downloader.states(of: [url])[url]?.phase == .waitingForSlot }
         busy.cancel()
         #expect(await busy.value?.code == .cancelled)

@@ -27,7 +27,7 @@ def bars(path, sets):
             continue
         y += 16
         parts.append(f'<text class="t" x="8" y="{y}">{each.name}</text>')
-        parts.append(f'<text x="{LEFT}" y="{y}">{each.about}</text>')
+        parts.append(f'<text x="{LEFT}" y="{y}">{each.about}{f", {each.hosts} hosts" if each.hosts > 1 else ""}</text>')
         most = max(each.rate(tool) for tool in tools)
         for tool in tools:
             y += ROW

@@ -71,11 +71,13 @@ class Corpus:
                 wanted[digest] = wanted.get(digest, 0) + QUERIES
         return wanted
 
-    def urls(self, base):
-        """Every image under every query, in an order that only depends on the seed."""
-        urls = [f"{base}/{path}?v={query}" for path in sorted(self.expected) for query in range(QUERIES)]
-        random.Random(self.seed).shuffle(urls)
-        return urls
+    def urls(self, *bases):
+        """Every image under every query, in an order that only depends on the seed; of several hosts the n-th has n to the -0.9th as many."""
+        generator = random.Random(self.seed)
+        paths = [f"{path}?v={query}" for path in sorted(self.expected) for query in range(QUERIES)]
+        generator.shuffle(paths)
+        chosen = generator.choices(bases, [(number + 1) ** -0.9 for number in range(len(bases))], k=len(paths)) if len(bases) > 1 else bases * len(paths)
+        return [f"{base}/{path}" for base, path in zip(chosen, paths)]
 
     def warm(self):
         """Reads every file, so that the server finds them in the page cache."""

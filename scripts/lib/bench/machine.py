@@ -120,3 +120,10 @@ def touch_memory(size):
         page = bytes(1 << 20)
         for start in range(0, size - len(page) + 1, len(page)):
             memory[start : start + len(page)] = page
+
+
+def accepted_connections():
+    """TCP connections that programs of this machine have accepted since its start (PassiveOpens, RFC 4022)."""
+    with open("/proc/net/snmp", encoding="ascii") as file:
+        names, values = (line.split() for line in file if line.startswith("Tcp:"))
+    return int(values[names.index("PassiveOpens")])

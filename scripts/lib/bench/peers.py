@@ -11,17 +11,21 @@ ANY = tuple(range(128))
 
 
 class Peers:
-    """The tools over one list, `in_flight` transfers at once. `python`: of the libraries; None leaves them out."""
+    """The tools over one list, `in_flight` transfers at once. `python`: of the libraries; None leaves them out.
+    `authority`: the certificate that signed the servers', or None."""
 
-    def __init__(self, bench, bare, python, urls, path, in_flight, silence=None):
-        self.bench, self.bare, self.python = bench, bare, python
+    def __init__(self, bench, bare, python, urls, path, in_flight, silence=None, authority=None):
+        self.bench, self.bare, self.python, self.authority = bench, bare, python, authority
         self.urls, self.path, self.in_flight, self.silence = urls, path, in_flight, silence
         self.words = {
             "prefetch": (lambda folder: self.prefetch(folder, *LIKE), (0, 3)),
+            "prefetch, HTTP/1.1": (lambda folder: self.prefetch(folder, *LIKE, "--http1"), (0, 3)),
             "prefetch, defaults": (self.prefetch, (0, 3)),
             "bare": (lambda folder: self.floor(folder, "none"), (0,)),
+            "bare, HTTP/1.1": (lambda folder: self.floor(folder, "none", "-1"), (0,)),
             "bare, same checks": (lambda folder: self.floor(folder, "decode"), (0,)),
             "curl": (self.curl, ANY),
+            "curl, HTTP/1.1": (lambda folder: self.curl(folder, "--http1.1"), ANY),
             "wget2": (self.wget2, ANY),
             "aria2": (self.aria2, ANY),
             "aiohttp": (lambda folder: self.library("aiohttp", folder), (0,)),
@@ -33,23 +37,24 @@ class Peers:
         """Why a tool cannot be started; None if it can."""
         if name in ("aiohttp", "img2dataset", "scrapy"):
             return None if self.python else "its package could not be installed"
-        program = {"curl": "curl", "wget2": "wget2", "aria2": "aria2c"}.get(name)
+        program = {"curl": "curl", "wget2": "wget2", "aria2": "aria2c"}.get(name.split(",")[0])
         return None if program is None or shutil.which(program) else f"there is no {program} in PATH"
 
     def prefetch(self, folder, *options):
         each = max(1, self.in_flight // PROCESSES)
         words = [self.bench.program("prefetch-coord"), "run", self.path, "--cache", f"{folder}/cache", "-n", str(PROCESSES), "--quiet"]
         words += ["--max-concurrent-downloads", str(each), "--max-per-host", "0", "--allow-net", "127.0.0.0/8", *options]
+        words += ["--ca-file", self.authority] if self.authority else []
         if self.silence:
             words += ["--timeout", f"{self.silence}s", "--connect-timeout", f"{self.silence}s", "--tries", "1"]
             words += ["--low-speed-limit", "1000", "--low-speed-time", f"{self.silence}s"]
         return words
 
-    def floor(self, folder, mode):
+    def floor(self, folder, mode, *options):
         each = max(1, self.in_flight // PROCESSES)
-        return [self.bare, "-p", str(PROCESSES), "-c", str(each), "-m", mode, "-o", f"{folder}/files", self.path]
+        return [self.bare, "-p", str(PROCESSES), "-c", str(each), "-m", mode, *options, *(["-a", self.authority] if self.authority else []), "-o", f"{folder}/files", self.path]
 
-    def curl(self, folder):
+    def curl(self, folder, *options):
         lines = []
         for number, url in enumerate(self.urls):
             lines += [f'url = "{url}"', f'output = "{folder}/{number % 256:02x}/{number}"']
@@ -57,7 +62,8 @@ class Peers:
         for shard in range(256):
             os.makedirs(f"{folder}/{shard:02x}")
         most = min(CURL_MOST, self.in_flight)
-        words = ["curl", "-q", "--silent", "--fail", "--parallel", "--parallel-immediate", "--parallel-max", str(most), "-K", config]
+        words = ["curl", "-q", "--silent", "--fail", "--parallel", "--parallel-immediate", "--parallel-max", str(most), "-K", config, *options]
+        words += ["--cacert", self.authority] if self.authority else []
         if self.silence:
             words += ["--connect-timeout", str(self.silence), "--speed-limit", "1000", "--speed-time", str(self.silence)]
         return words
@@ -65,6 +71,7 @@ class Peers:
     def wget2(self, folder):
         words = ["wget2", "--no-config", "--quiet", "--progress=none", "-i", self.path, f"--max-threads={self.in_flight}", "-P", folder]
         words += ["--force-directories", "--no-host-directories", "--tries=1", "--no-robots", "--no-hsts"]
+        words += [f"--ca-certificate={self.authority}"] if self.authority else []
         return words + ([f"--timeout={self.silence}"] if self.silence else [])
 
     def aria2(self, folder):

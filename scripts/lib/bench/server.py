@@ -35,7 +35,7 @@ http {{
     uwsgi_temp_path {folder}/t4;
     scgi_temp_path {folder}/t5;
     types {{ image/jpeg jpg; image/png png; image/gif gif; image/webp webp; }}
-    server {{ listen {address}:{port} backlog=4096{reuse}; root {root};{limit} }}
+    server {{ listen {address}:{port}{tls} backlog=4096{reuse}; root {root};{limit}{certificate} }}
 }}
 """
 
@@ -46,11 +46,30 @@ def free_port():
         return probe.getsockname()[1]
 
 
-class Server:
-    """`rate` limits each answer, in bytes a second; 0: no limit."""
+def certificate(folder, addresses):
+    """A server's certificate for addresses, and its key, signed by an authority of its own: the three files."""
+    authority, key = f"{folder}/authority.pem", f"{folder}/key.pem"
+    words = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
+    names = ",".join(f"IP:{address}" for address in addresses)
+    for command in (
+        [*words, "-subj", "/CN=Benchmark", "-keyout", f"{folder}/authority.key", "-out", authority],
+        [*words, "-CA", authority, "-CAkey", f"{folder}/authority.key", "-subj", "/CN=Server", "-addext", f"subjectAltName={names}"]
+        + ["-addext", "basicConstraints=critical,CA:FALSE", "-keyout", key, "-out", f"{folder}/server.pem"],
+    ):
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return authority, f"{folder}/server.pem", key
 
-    def __init__(self, folder, root, workers, priority, keeps_times=False, address="127.0.0.1", rate=0):
+
+class Server:
+    """`rate` limits each answer, in bytes a second; 0: no limit. `hosts`: as many addresses; `tls`: HTTPS, with HTTP/2."""
+
+    def __init__(self, folder, root, workers, priority, keeps_times=False, address="127.0.0.1", rate=0, hosts=1, tls=False):
         os.makedirs(folder)
+        self.hosts = [address] if hosts == 1 else [f"127.1.{number // 250}.{number % 250 + 1}" for number in range(hosts)]
+        self.scheme, self.authority, certificates = "https" if tls else "http", None, ""
+        if tls:
+            self.authority, chain, key = certificate(folder, self.hosts)
+            certificates = f" ssl_certificate {chain}; ssl_certificate_key {key};"
         hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
         files = min(20_000, hard if hard != resource.RLIM_INFINITY else 20_000)
         self.port = free_port()
@@ -63,8 +82,10 @@ class Server:
             files=files,
             cached=files // 3,
             folder=folder,
-            address=address,
+            address=address if hosts == 1 else "0.0.0.0",
             port=self.port,
+            tls=" ssl http2" if tls else "",
+            certificate=certificates,
             reuse=" reuseport" if workers > 1 else "",
             root=root,
             limit=f" limit_rate {rate};" if rate else "",
@@ -89,7 +110,12 @@ class Server:
 
     @property
     def base(self):
-        return f"http://127.0.0.1:{self.port}"
+        return self.bases[0]
+
+    @property
+    def bases(self):
+        """The address of each host."""
+        return [f"{self.scheme}://{host}:{self.port}" for host in self.hosts]
 
     def seconds(self):
         """Processor time of the server so far."""

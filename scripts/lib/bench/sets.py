@@ -34,7 +34,11 @@ SETS = {
     "hostile": (27_000, 4_000, 32, ["prefetch", "curl", "wget2", "aria2", "aiohttp"], "stalls, drips, errors and cut bodies in the list"),
     "defaults": (27_000, 4_000, 64, ["prefetch, defaults", "bare, same checks", PASS], "the time to a cache of which every file was decoded and hashed"),
     "hits": (27_000, 40_000, 64, ["prefetch"], "the same list again over a full cache"),
+    "https": (27_000, 5_000, 64, ["prefetch", "prefetch, HTTP/1.1", "bare", "curl", "curl, HTTP/1.1", "wget2"], "HTTPS, verified certificates"),
+    "hosts": (27_000, 5_000, 64, ["prefetch", "bare", "curl", "wget2"], "many hosts"),
 }
+# The numbers of hosts of a set, if there are others than 1; each is an address of its own, and the n-th has n to the -0.9th as many URLs.
+HOSTS = {"https": (40, 1), "hosts": (8, 40, 250)}
 SILENCE = 5
 # Seconds above which a tool is run once: the spread of so slow a tool changes no comparison.
 ONCE = 20
@@ -81,22 +85,23 @@ class Memory(threading.Thread):
 class Set:
     """One set: its corpus, its server, its list, and the runs of its tools."""
 
-    def __init__(self, bench, options, name):
-        self.bench, self.options, self.name = bench, options, name
+    def __init__(self, bench, options, name, hosts):
+        self.bench, self.options, self.name, self.hosts = bench, options, name, hosts
         median, requests, self.in_flight, self.tools, self.about = SETS[name]
         requests = max(QUERIES, round(requests * options.scale))
         origin, images = bench.program("prefetch-origin"), max(1, requests // QUERIES)
-        self.corpus = Corpus(bench.path(f"{name}-corpus"), origin, images, 1, False, median)
+        self.corpus = Corpus(bench.path(f"{name}-{hosts}-corpus"), origin, images, 1, False, median)
         self.server = None
         if name in ("latency", "hostile"):
             base = bench.serve(self.corpus.folder, *(["--delay", "50ms-100ms"] if name == "latency" else ["--faults"]))
         else:
-            self.server = Server(bench.path(f"{name}-nginx"), self.corpus.folder, min(2, os.cpu_count()), False)
+            folder = bench.path(f"{name}-{hosts}-nginx")
+            self.server = Server(folder, self.corpus.folder, min(2, os.cpu_count()), False, hosts=hosts, tls=name == "https")
             base = self.server.base
-        self.urls = self.corpus.urls(base)
+        self.urls = self.corpus.urls(*(self.server.bases if self.server else [base]))
         self.bad = self.add_faults(base) if name == "hostile" else 0
         path = bench.write(f"{name}.txt", self.urls)
-        self.peers = Peers(bench, options.bare, options.peers or None, self.urls, path, self.in_flight, SILENCE if self.bad else None)
+        self.peers = Peers(bench, options.bare, options.peers or None, self.urls, path, self.in_flight, SILENCE if self.bad else None, self.server and self.server.authority)
         without = options.without.split(",")
         self.rows = {tool: [] for tool in self.tools if tool not in without and (not options.tools or tool in options.tools.split(","))}
         self.absent = {tool: why for tool in self.rows if tool != PASS and (why := self.peers.missing(tool))}
@@ -139,7 +144,7 @@ class Set:
     def place(self, tool, run):
         if self.name == "hits":
             run = "full"
-        return self.bench.path(f"runs/{self.name}-{tool.replace(' ', '').replace(',', '-')}-{run}")
+        return self.bench.path(f"runs/{self.name}-{self.hosts}-{tool.replace(' ', '').replace(',', '-')}-{run}")
 
     def once(self, tool, run, repetition):
         """One measured run in a fresh folder."""
@@ -151,9 +156,9 @@ class Set:
         self.corpus.warm()
         machine.touch_memory(QUERIES * self.corpus.bytes + (512 << 20))
         served = self.server.seconds() if self.server else 0
-        busy, began = machine.busy_seconds(), time.time()
+        busy, began, accepted = machine.busy_seconds(), time.time(), machine.accepted_connections()
         wall, cpu, text = self.bench.run(words, ANY_CODE)
-        code = self.bench.children[-1].returncode
+        code, accepted = self.bench.children[-1].returncode, machine.accepted_connections() - accepted
         if tool == PASS:
             paths = self.bench.write("pass.txt", list(left.files(place)))
             more, its, _ = self.bench.run([self.options.bare, "-p", str(os.cpu_count()), "-m", "pass", paths])
@@ -161,7 +166,7 @@ class Set:
         noise = machine.busy_seconds() - busy - cpu - (self.server.seconds() - served if self.server else 0)
         thorough = repetition == 0 and self.name != "hits" or bool(self.bad)
         found = left.count(place, self.corpus, QUERIES, thoroughly=thorough)
-        row = {"wall": wall, "cpu": cpu, "left": found, "code": code, "noise": max(0, noise / wall) if self.server else None}
+        row = {"wall": wall, "cpu": cpu, "left": found, "code": code, "noise": max(0, noise / wall) if self.server else None, "connections": accepted}
         if self.bad:
             row["last"] = found["last"] - began
             if repetition == 0:
@@ -199,9 +204,10 @@ class Set:
         rates = {tool: self.rate(tool) for tool, runs in self.rows.items() if not any(row.get("failed") for row in runs)}
         bases = [base for base in ("curl", "bare", PASS, "bare, same checks") if base in rates]
         mean = self.corpus.bytes / self.corpus.images / 1000
-        title = f"### {self.name}: {self.about}; {len(self.urls):,} URLs, {mean:,.0f} KB on average, {self.in_flight} in flight"
+        place = f"; {self.hosts} host{'s' if self.hosts > 1 else ''}" if self.name in HOSTS else ""
+        title = f"### {self.name}: {self.about}{place}; {len(self.urls):,} URLs, {mean:,.0f} KB on average, {self.in_flight} in flight"
         cells = ["tool", "wall s, median (min-max)"] + (["last good image s"] if self.bad else []) + ["URLs/s", *(f"to {base}" for base in bases)]
-        cells += ["CPU us a URL"] + (["PSS MB"] if self.name == "web" else []) + ["left: good / broken / other / missing"]
+        cells += ["CPU us a URL"] + (["PSS MB"] if self.name == "web" else []) + (["connections"] if self.name in HOSTS else []) + ["left: good / broken / other / missing"]
         lines = [title, "", f"| {' | '.join(cells)} |", "|---" * len(cells) + "|"]
         for tool, runs in self.rows.items():
             walls = [row["wall"] for row in runs]
@@ -216,6 +222,8 @@ class Set:
             row.append(f"{statistics.median(one['cpu'] for one in runs) / len(self.urls) * 1e6:,.0f}")
             if self.name == "web":
                 row.append(f"{runs[0]['pss'] / 1e6:.0f}")
+            if self.name in HOSTS:
+                row.append(f"{statistics.median(one['connections'] for one in runs):,.0f}")
             found = next((one["left"] for one in runs if "good" in one["left"]), None)
             row.append("-" if found is None else f"{found['good']:,} / {found['broken']:,} / {found['other']:,} / {found['missing']:,}")
             lines.append(f"| {' | '.join(row)} |")
@@ -245,15 +253,15 @@ def main():
     names = [name for name in SETS if not options.only or name in options.only.split(",")]
     done = []
     with rig.Rig(options) as bench:
-        for name in names:
-            rig.say(f"{name}: {SETS[name][4]}")
-            each = Set(bench, options, name)
+        for name, hosts in ((name, hosts) for name in names for hosts in HOSTS.get(name, (1,))):
+            rig.say(f"{name}: {SETS[name][4]}, hosts: {hosts}")
+            each = Set(bench, options, name, hosts)
             try:
                 each.run()
             finally:
                 each.stop()
             done.append(each)
-    lines = rig.heading("sets", f"{len(done)} sets, medians of {options.reps}")
+    lines = rig.heading("sets", f"{len(names)} sets, medians of {options.reps}")
     lines += [
         f"Kernel {os.uname().release}, {machine.file_system(options.work)}; {versions()}; aiohttp, img2dataset and scrapy are those of "
         f"scripts/lib/peer-tools. prefetch and the bare program run as {PROCESSES} processes. A fresh folder for each run, the order of the "
@@ -270,7 +278,7 @@ def main():
                 chart.curve(f"{options.charts}/hostile.svg", each)
     if options.json:
         with open(options.json, "w", encoding="utf-8") as file:
-            json.dump({each.name: {"urls": len(each.urls), "tools": each.rows} for each in done}, file, indent=1)
+            json.dump({f"{each.name} {each.hosts}": {"urls": len(each.urls), "tools": each.rows} for each in done}, file, indent=1)
     rig.publish(options, "sets", lines)
     return int(any(row.get("failed") for each in done for tool in each.rows if tool.startswith("prefetch") for row in each.rows[tool]))
 

@@ -49,7 +49,8 @@ final class ConcurrencyLoop {
             guard room.setting == .auto else {
                 controller = nil
                 watch.take(sample)
-                await downloader.setKeepsIdleConnections(watch.keepsIdleConnections)
+                await downloader.setConnections(
+                    keepsIdle: watch.keepsIdleConnections, excusesConnects: watch.makesRoom)
                 continue
             }
             watch = ConnectionWatch()
@@ -57,7 +58,7 @@ final class ConcurrencyLoop {
             next.take(sample, bounds())
             controller = next
             await room.apply(next.limit)
-            await downloader.setKeepsIdleConnections(next.keepsIdleConnections)
+            await downloader.setConnections(keepsIdle: next.keepsIdleConnections, excusesConnects: next.makesRoom)
         }
     }
 

@@ -65,6 +65,8 @@ package struct ConcurrencyController: Sendable {
     private var rejected: (limit: Int, until: Double)?
     private var hasGrown = false
     private var idle = IdleConnections.kept
+    /// Until then connects may still fail for the connections that there were.
+    private var roomUntil = 0.0
     private var answers = 0.0, bytes = 0.0
 
     /// Seconds of samples that are kept of a limit, and after which a probe ends undecided.
@@ -98,6 +100,9 @@ package struct ConcurrencyController: Sendable {
 
     /// Whether connections are to be kept that no transfer uses.
     package var keepsIdleConnections: Bool { idle != .closed }
+
+    /// Whether the number has just been reduced because connects failed, so that more may fail for the same cause.
+    package var makesRoom: Bool { now < roomUntil }
 
     /// Takes what happened since the last sample, 250 to 500 ms ago, and changes ``limit`` and ``reason``.
     package mutating func take(_ sample: TransferSample, _ bounds: ConcurrencyBounds) {
@@ -279,8 +284,16 @@ package struct ConcurrencyController: Sendable {
 
     /// * `connections`: those there are; 0 if that is not known.
     private mutating func backOff(_ trouble: FailureWatch.Trouble, connections: Int) {
+        if trouble.kind == .connect { roomUntil = now + Self.repetitionDelay }
         if !hasGrown, limit <= Self.start {
-            // The first transfers are too few to be the cause.
+            // The first transfers are too few to be the cause, but not the connections beside them.
+            if trouble.kind == .connect, keepsIdleConnections {
+                decideOnIdle(connections)
+                if !keepsIdleConnections {
+                    watchesFrom = roomUntil
+                    return failures.clear()
+                }
+            }
             failures.accept()
             return
         }

@@ -6,6 +6,8 @@
 package struct ConnectionWatch: Sendable {
     /// Whether connections are to be kept that no transfer uses.
     package private(set) var keepsIdleConnections = true
+    /// Whether connections have just been closed, so that connects may still fail for their sake.
+    package var makesRoom: Bool { !keepsIdleConnections && now < watchesFrom }
     private var failures = FailureWatch()
     /// Seconds of all samples, from when failures count, and until when connections are closed.
     private var now = 0.0, watchesFrom = 0.0, closedUntil = 0.0

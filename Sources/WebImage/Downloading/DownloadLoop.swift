@@ -26,6 +26,7 @@ final class DownloadLoop {
     private let proven: ProvenSites
     private let silent: SilentHosts
     private var limit: Int
+    private var excusesConnects = false
     private var sites: SiteBook
     private var isThreadPrepared = false
     private var operations: [DownloadOperation.Key: DownloadOperation] = [:]
@@ -344,7 +345,7 @@ final class DownloadLoop {
     }
 
     private func fail(_ operation: DownloadOperation, _ error: WebImageError) {
-        admission.hosts.didFail(operation, error)
+        admission.hosts.didFail(operation, error, excusesConnects: excusesConnects)
         let pause = operation.profile.retryPolicy.delay(
             afterAttempts: operation.countedAttempts, error: error, random: Double.random(in: 0...1))
         guard let pause, mayTryAgain(operation, error) else {
@@ -486,8 +487,10 @@ final class DownloadLoop {
     /// Changes the number of concurrent transfers; those above a lower limit finish normally.
     /// * `isSuspended`: start nothing, whatever the limit.
     /// * `keepsIdle`: whether connections are kept that no transfer uses.
-    func setLimit(_ count: Int, isSuspended: Bool, keepsIdle: Bool) {
+    /// * `excusesConnects`: whether failed connects are no tries of their URLs.
+    func setLimit(_ count: Int, isSuspended: Bool, keepsIdle: Bool, excusesConnects: Bool) {
         limit = isSuspended ? 0 : count
+        self.excusesConnects = excusesConnects
         transfers.keepConnections(for: count, mostIdle: keepsIdle ? profile.configuration.idleConnections : 0)
     }
 
@@ -497,7 +500,7 @@ final class DownloadLoop {
     }
 
     /// Starts over: every download ends with `cancelled`, every connection is closed.
-    /// * `new`: nil keeps the configuration. Its number of transfers is set by ``setLimit(_:isSuspended:keepsIdle:)``.
+    /// * `new`: nil keeps the configuration. Its number of transfers is set by ``setLimit(_:isSuspended:keepsIdle:excusesConnects:)``.
     func beginSession(_ new: ImageDownloader.Configuration?) {
         cancelAll()
         transfers.closeConnections()

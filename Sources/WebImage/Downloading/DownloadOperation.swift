@@ -147,6 +147,9 @@ final class DownloadOperation {
         self.site = site
     }
 
+    /// Whether another attempt may be left out of its count.
+    var mayBeExcused: Bool { excused < 16 }
+
     /// Records a failed attempt.
     /// * `isExcused`: the host was unreachable, which is not the URL's fault.
     func didFail(hostWasSilent: Bool, isExcused: Bool, isSilentItself: Bool) {

@@ -204,8 +204,13 @@ final class HostSchedule {
 
     /// Records a failed attempt. If the host cannot be connected to, the URL is excused and waits with the others; if it received the
     /// request, the URL itself may be what it never answers.
-    func didFail(_ operation: DownloadOperation, _ error: WebImageError) {
+    /// * `excusesConnects`: whether a failed connect says nothing of its host either.
+    func didFail(_ operation: DownloadOperation, _ error: WebImageError, excusesConnects: Bool) {
         let progress = operation.progress
+        if excusesConnects, error.code == .cannotConnectToHost, operation.mayBeExcused {
+            operation.didFail(hostWasSilent: false, isExcused: true, isSilentItself: operation.isSilentItself)
+            return endProbe(of: operation)
+        }
         guard let governor, HostHealth.isUnresponsive(error, bytes: progress.bytes) else {
             operation.didFail(hostWasSilent: false, isExcused: false, isSilentItself: false)
             return endProbe(of: operation)

@@ -23,7 +23,7 @@ public actor ImageDownloader {
     private nonisolated let ownJar = CookieJar()
     private nonisolated let pulse = LoopMonitor()
     private var isSuspended = false
-    private var keepsIdleConnections = true
+    private var keepsIdleConnections = true, excusesConnects = false
     /// Whether its session has ended, or ends after the running downloads.
     private(set) var isInvalidated = false
 
@@ -249,15 +249,18 @@ public actor ImageDownloader {
         applyLimit()
     }
 
-    /// Sets whether connections are kept that no transfer uses, for later requests to their hosts; yes by default.
-    package func setKeepsIdleConnections(_ keeps: Bool) {
-        guard keeps != keepsIdleConnections else { return }
-        keepsIdleConnections = keeps
+    /// Sets whether connections are kept that no transfer uses, for later requests to their hosts, yes by default; and whether connects that
+    /// fail are no tries of their URLs, up to 16 times each, no by default: while connections are closed because a router refuses more.
+    package func setConnections(keepsIdle: Bool, excusesConnects: Bool) {
+        guard keepsIdle != keepsIdleConnections || excusesConnects != self.excusesConnects else { return }
+        (keepsIdleConnections, self.excusesConnects) = (keepsIdle, excusesConnects)
         applyLimit()
     }
 
     private func applyLimit() {
-        loop.setLimit(maxConcurrentDownloads, isSuspended: isSuspended, keepsIdle: keepsIdleConnections)
+        loop.setLimit(
+            maxConcurrentDownloads, isSuspended: isSuspended, keepsIdle: keepsIdleConnections,
+            excusesConnects: excusesConnects)
     }
 
     /// Sets the order in which waiting downloads start.

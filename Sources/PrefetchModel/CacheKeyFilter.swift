@@ -60,7 +60,7 @@ public struct CacheKeyFilter: Sendable, Equatable, Codable, CustomStringConverti
             let end = url.utf8.firstIndex { $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "#") }
             return end.map { String(url[..<$0]) } ?? url
         case .substitution(let pattern, let replacement):
-            guard let regex = try? Regex(pattern) else { return url }
+            guard let regex = try? Regex(pattern).matchingSemantics(.unicodeScalar) else { return url }
             return url.replacing(regex, with: replacement)
         }
     }

@@ -11,6 +11,20 @@ public struct HTTPHeader: Sendable, Hashable {
         self.value = value
     }
 
+    /// Whether both are sent as the same bytes.
+    public static func == (one: Self, other: Self) -> Bool {
+        ByteText(one.name) == ByteText(other.name) && ByteText(one.value) == ByteText(other.value)
+    }
+
+    /// Hashes the bytes of both.
+    public func hash(into hasher: inout Hasher) {
+        hasher.combine(ByteText(name))
+        hasher.combine(ByteText(value))
+    }
+
+    /// Whether it has this name, in any case of ASCII's letters.
+    package func isNamed(_ name: String) -> Bool { self.name.isASCIICaseInsensitivelyEqual(to: name) }
+
     /// Whether it can be sent without injecting another header line.
     package var isValid: Bool {
         !name.isEmpty && name.utf8.allSatisfy(Self.isTokenByte)
@@ -20,11 +34,11 @@ public struct HTTPHeader: Sendable, Hashable {
     /// Whether it may be sent after a redirect to another site. Others may carry credentials (`X-Api-Key`, `Private-Token`) and are
     /// dropped.
     package var isSafeAcrossSites: Bool {
-        let name = name.lowercased()
-        return Self.harmless.contains(name) || Self.safePrefixes.contains { name.hasPrefix($0) }
+        let name = name.asciiLowercased
+        return Self.harmless.contains(name) || Self.safePrefixes.contains { name.startsWithBytes(of: $0) }
     }
 
-    private static let harmless: Set<String> = [
+    private static let harmless: Set<ByteText> = [
         "accept", "accept-charset", "accept-encoding", "accept-language", "cache-control", "connection", "dnt",
         "pragma",
         "priority", "range", "referer", "save-data", "te", "upgrade-insecure-requests", "user-agent",

@@ -12,17 +12,17 @@ public struct HostPatterns: Sendable, Equatable, ExpressibleByArrayLiteral {
     public var patterns: [String]
 
     /// Takes patterns.
-    public init(_ patterns: [String]) { self.patterns = patterns.map { $0.lowercased() } }
+    public init(_ patterns: [String]) { self.patterns = patterns.map(\.asciiLowercased) }
 
     /// Takes patterns.
     public init(arrayLiteral elements: String...) { self.init(elements) }
 
     /// Whether a pattern names a host.
     public func contains(_ host: String) -> Bool {
-        let host = host.hasSuffix(".") ? host.dropLast() : host[...]
+        let host = Substring(host.utf8.last == UInt8(ascii: ".") ? host.utf8.dropLast() : host.utf8[...])
         return patterns.contains { pattern in
-            guard pattern.hasPrefix("*.") else { return host == pattern }
-            return host.hasSuffix(pattern.dropFirst()) && host.utf8.count >= pattern.utf8.count
+            guard pattern.startsWithBytes(of: "*.") else { return host.hasBytes(of: pattern) }
+            return host.endsWithBytes(of: pattern.dropFirst()) && host.utf8.count >= pattern.utf8.count
         }
     }
 }
@@ -66,7 +66,7 @@ public struct PatternFilter: ImageURLFilter, Equatable {
 
     /// Judges a URL.
     public func refusal(of url: String) -> String? {
-        guard let regex = try? Regex(pattern) else { return nil }
+        guard let regex = try? Regex(pattern).matchingSemantics(.unicodeScalar) else { return nil }
         return url.contains(regex) ? nil : "the URL does not match \(pattern)"
     }
 }

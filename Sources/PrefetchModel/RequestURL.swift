@@ -59,10 +59,10 @@ package final class RequestURL: Sendable {
             } else if RequestURL.equal(scheme, "https") {
                 self.scheme = "https"
             } else {
-                self.scheme = RequestURL.text(scheme).lowercased()
+                self.scheme = RequestURL.lowercased(scheme)
                 isAsWritten = false
             }
-            guard self.scheme == "http" || self.scheme == "https" else {
+            guard isAsWritten || self.scheme.hasBytes(of: "http") || self.scheme.hasBytes(of: "https") else {
                 throw WebImageError(.refused, "scheme \(self.scheme) is not supported")
             }
             bytes = bytes[scheme.endIndex...].dropFirst()
@@ -131,7 +131,7 @@ package final class RequestURL: Sendable {
 
     /// The address, if the host is an IP address in its usual spelling.
     package var literalAddress: IPAddress? {
-        host.first == "[" ? IPAddress(host.dropFirst().dropLast()) : IPAddress(host)
+        host.utf8.first == UInt8(ascii: "[") ? IPAddress(host.dropFirst().dropLast()) : IPAddress(host)
     }
 
     /// Resolves a `Location` (RFC 3986, section 5.2). Credentials in it are dropped.
@@ -193,8 +193,8 @@ extension RequestURL {
     }
 
     private static func lowercased(_ bytes: Bytes) -> String {
-        let isLower = bytes.allSatisfy { $0 < 0x80 && ($0 < 0x41 || $0 > 0x5a) }
-        return isLower ? text(bytes) : text(bytes).lowercased()
+        let isLower = bytes.allSatisfy { $0 < 0x41 || $0 > 0x5a }
+        return isLower ? text(bytes) : text(bytes).asciiLowercased
     }
 
     /// The port as the end of an origin: empty if it is the scheme's own.

@@ -9,6 +9,15 @@ package struct RobotsSite: Sendable, Hashable {
         self.site = site
         self.agent = agent
     }
+
+    package static func == (one: Self, other: Self) -> Bool {
+        ByteText(one.site) == ByteText(other.site) && ByteText(one.agent) == ByteText(other.agent)
+    }
+
+    package func hash(into hasher: inout Hasher) {
+        hasher.combine(ByteText(site))
+        hasher.combine(ByteText(agent))
+    }
 }
 
 package struct RobotsCopy: Sendable, Equatable {

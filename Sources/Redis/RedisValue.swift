@@ -71,16 +71,22 @@ package enum RedisValue: Sendable, Hashable {
         return self
     }
 
-    /// Field and value pairs of HGETALL or CONFIG GET as a dictionary; nil if it is not a flat list of pairs.
-    package var fields: [String: RedisValue]? {
+    /// Field and value pairs of HGETALL or CONFIG GET; nil if it is not a flat list of pairs. For hashes whose fields are hosts or other
+    /// texts from outside, two of which may be one key of a dictionary.
+    package var pairs: [(name: String, value: RedisValue)]? {
         guard let array, array.count.isMultiple(of: 2) else { return nil }
-        var fields: [String: RedisValue] = [:]
-        fields.reserveCapacity(array.count / 2)
+        var pairs: [(name: String, value: RedisValue)] = []
+        pairs.reserveCapacity(array.count / 2)
         for index in stride(from: 0, to: array.count, by: 2) {
             guard let name = array[index].string else { return nil }
-            fields[name] = array[index + 1]
+            pairs.append((name, array[index + 1]))
         }
-        return fields
+        return pairs
+    }
+
+    /// The ``pairs`` of a hash whose fields this project names, in ASCII.
+    package var fields: [String: RedisValue]? {
+        pairs.map { Dictionary($0.map { ($0.name, $0.value) }) { _, last in last } }
     }
 }
 

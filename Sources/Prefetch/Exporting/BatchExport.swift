@@ -53,7 +53,7 @@ package struct BatchExport: Sendable {
     package func captionColumn(_ name: String?) async throws(PrefetchError) -> String? {
         let names = try await columnNames()
         guard let name else { return ["caption", "text", "alt"].first(where: names.contains) }
-        let found = names.first { $0 == name } ?? names.first { $0.lowercased() == name.lowercased() }
+        let found = names.first { $0.hasBytes(of: name) } ?? names.first { $0.lowercased() == name.lowercased() }
         guard let found else {
             throw PrefetchError(
                 .configuration, "the list has no kept column '\(name)' for captions",

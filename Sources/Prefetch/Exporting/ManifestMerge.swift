@@ -107,7 +107,7 @@ package final class ManifestMerge: Sendable {
         for manifest in manifests {
             while let next = manifest.next, next.line < line.result.line { try manifest.advance() }
             guard let next = manifest.next, next.line == line.result.line else { continue }
-            guard next.url == shown(line.result.url) else {
+            guard next.url.hasBytes(of: shown(line.result.url)) else {
                 throw manifest.refused("is of another list: its line \(manifest.reader.lineNumber) has another URL")
             }
             guard line.image == nil, line.result.outcome?.isSkipped == false, let path = next.path else { continue }

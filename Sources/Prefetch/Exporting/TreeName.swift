@@ -13,11 +13,11 @@ enum TreeName {
     /// The path for a URL, without a leading slash. Credentials appear only as the start of their digest.
     static func path(of url: String, _ format: ImageFormat) -> String {
         let (scheme, rest) = split(url, at: "://")
-        let hostEnd = rest.firstIndex { $0 == "/" || $0 == "?" || $0 == "#" } ?? rest.endIndex
+        let hostEnd = rest.utf8.firstIndex { "/?#".utf8.contains($0) } ?? rest.endIndex
         var folders = [name(scheme), host(rest[..<hostEnd])]
         let path = URLRedaction.url(String(rest[hostEnd...])) { URLRedaction.mask + digest($0).prefix(16) }
-        let queryStart = path.firstIndex { $0 == "?" || $0 == "#" } ?? path.endIndex
-        var parts = path[..<queryStart].split(separator: "/", omittingEmptySubsequences: false)
+        let queryStart = path.utf8.firstIndex { "?#".utf8.contains($0) } ?? path.endIndex
+        var parts = path[..<queryStart].split(atByte: "/", omittingEmptySubsequences: false)
         // The empty part before the first slash.
         if !parts.isEmpty { parts.removeFirst() }
         let last = (parts.popLast() ?? "") + path[queryStart...]
@@ -25,7 +25,7 @@ enum TreeName {
         for part in parts { folders.append(hasEnding(part) ? name(part) + "~" : name(part)) }
         let ending = format.fileExtension
         // "http://h" and "http://h/" differ.
-        let file = (path.first == "/" ? "" : "~~") + (last.isEmpty ? "~" : name(last))
+        let file = (path.utf8.first == UInt8(ascii: "/") ? "" : "~~") + (last.isEmpty ? "~" : name(last))
         let isNamed = hasSuffix(file, ".\(ending)") || (ending == "jpg" && hasSuffix(file, ".jpeg"))
         let text = (folders + [isNamed ? file : "\(file)~.\(ending)"]).joined(separator: "/")
         guard text.utf8.count > longestPath else { return text }
@@ -34,8 +34,9 @@ enum TreeName {
 
     /// Hides the password from readers of the folder.
     private static func host(_ authority: Substring) -> String {
-        guard let at = authority.lastIndex(of: "@") else { return name(authority) }
-        return "~~\(digest(authority[..<at]).prefix(8))~~\(name(authority[authority.index(after: at)...]))"
+        guard let at = authority.utf8.lastIndex(of: UInt8(ascii: "@")) else { return name(authority) }
+        let place = Substring(authority.utf8[at...].dropFirst())
+        return "~~\(digest(authority[..<at]).prefix(8))~~\(name(place))"
     }
 
     private static func name(_ text: some StringProtocol) -> String {
@@ -63,11 +64,12 @@ enum TreeName {
     }
 
     private static func hasSuffix(_ text: some StringProtocol, _ suffix: String) -> Bool {
-        text.utf8.count > suffix.utf8.count && text.suffix(suffix.count).lowercased() == suffix
+        guard text.utf8.count > suffix.utf8.count else { return false }
+        return Substring(String(text).utf8.suffix(suffix.utf8.count)).isASCIICaseInsensitivelyEqual(to: suffix)
     }
 
     private static func split(_ text: String, at separator: String) -> (Substring, Substring) {
-        guard let range = text.firstRange(of: separator) else { return ("", text[...]) }
+        guard let range = text.utf8.firstRange(of: separator.utf8) else { return ("", text[...]) }
         return (text[..<range.lowerBound], text[range.upperBound...])
     }
 }

@@ -42,12 +42,12 @@ package struct BatchResults: Sendable {
 
     /// The names of columns besides the URL, without duplicates, sorted. Reads the whole list.
     package func columnNames() async throws(PrefetchError) -> [String] {
-        var names: Set<String> = []
+        var names: Set<ByteText> = []
         try await entries.forEach { entry async throws(PrefetchError) in
-            if let columns = entry.columns { names.formUnion(columns.keys) }
+            if let columns = entry.columns { names.formUnion(columns.keys.lazy.map { ByteText($0) }) }
             return true
         }
-        return names.sorted()
+        return names.sorted().map(\.text)
     }
 
     /// Calls `body` with each line until it returns false.

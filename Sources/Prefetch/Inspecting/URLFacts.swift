@@ -113,7 +113,7 @@ extension URLFacts {
         var found: [FailureDetail] = []
         func walk(_ path: String?) async throws(PrefetchError) {
             try await FailureReader(queue: queue, status: status, listPath: path).forEach { failure in
-                if failure.url == url, failure.outcome != .cancelled { found.append(failure) }
+                if failure.url.hasBytes(of: url), failure.outcome != .cancelled { found.append(failure) }
                 return found.count < 1_000
             }
         }

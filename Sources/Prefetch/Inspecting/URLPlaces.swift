@@ -48,7 +48,7 @@ extension URLFacts {
             try await BatchEntries(of: status, queue: queue, listPath: path).forEach {
                 entry async throws(PrefetchError) in
                 index += 1
-                if entry.url == url { line = entry.line }
+                if entry.url.hasBytes(of: url) { line = entry.line }
                 return line == nil
             }
             return line.map { (index, $0) }

@@ -197,10 +197,10 @@ package struct ListImport: Sendable {
             if kind == .sitemap { maps.append((address, line)) }
         }
         guard !maps.isEmpty else { return try Self.writeSitemap(path, images > 0 ? .image : .page, to: output) }
-        var known: [String: (address: String, line: Int)] = [:]
+        var known: [ByteText: (address: String, line: Int)] = [:]
         for map in maps {
             let file = try local(map.address, line: map.line)
-            if let other = known.updateValue(map, forKey: file), other.address != map.address {
+            if let other = known.updateValue(map, forKey: file), !other.address.hasBytes(of: map.address) {
                 throw PrefetchError(
                     .unreadableList,
                     "lines \(other.line) and \(map.line) of \(path) name two sitemaps, and both would be \(file)",

@@ -1,7 +1,7 @@
 /// Moves members of JSON lines to their `columns`, for exports.
 struct ListMembers {
     private let kept: [String]
-    private var found: Set<String> = []
+    private var found: Set<ByteText> = []
     private var line: [UInt8] = []
     /// Whether the current line is too long, and is passed through unchanged.
     private var isLong = false

@@ -40,7 +40,7 @@ package struct ListSurvey: Sendable {
         hosts maxHosts: Int = maxHosts
     ) async throws(PrefetchError) {
         var known: Set<Int> = []
-        var counts: [String: Int] = [:]
+        var counts: [ByteText: Int] = [:]
         try await list.forEach { entry async throws(PrefetchError) in
             guard !entry.isInvalid, let url = try? RequestURL(entry.url) else {
                 invalid += 1
@@ -54,7 +54,7 @@ package struct ListSurvey: Sendable {
                 urlsOfOtherHosts += 1
             }
             let key = rule.key(for: entry.url)
-            let hash = key.hashValue
+            let hash = ByteText(key).hashValue
             if known.contains(hash) {
                 duplicates += 1
                 return true
@@ -63,7 +63,7 @@ package struct ListSurvey: Sendable {
             if cache?.existingPath(forKey: key) != nil { cached += 1 }
             return true
         }
-        hosts = counts.map { Host(name: $0.key, urls: $0.value) }
+        hosts = counts.map { Host(name: $0.key.text, urls: $0.value) }
             .sorted { ($1.urls, $0.name) < ($0.urls, $1.name) }
         hosts = Array(hosts.prefix(10))
     }

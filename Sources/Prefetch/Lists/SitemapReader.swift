@@ -171,17 +171,18 @@ struct SitemapReader {
 
     /// Resolves XML's five entities and numeric character references.
     private func resolved(_ text: String) throws(PrefetchError) -> String {
-        guard text.contains("&") else { return text }
+        guard text.utf8.contains(UInt8(ascii: "&")) else { return text }
         var out = ""
-        var rest = text[...]
+        // By code points: a mark may follow an entity.
+        var rest = text.unicodeScalars[...]
         while let at = rest.firstIndex(of: "&") {
-            out += rest[..<at]
-            rest = rest[rest.index(after: at)...]
+            out += String(rest[..<at])
+            rest = rest[at...].dropFirst()
             guard let end = rest.prefix(12).firstIndex(of: ";") else {
                 throw failure("& is written &amp; in a sitemap")
             }
-            let name = rest[..<end]
-            rest = rest[rest.index(after: end)...]
+            let name = String(rest[..<end])
+            rest = rest[end...].dropFirst()
             switch name {
             case "amp": out += "&"
             case "lt": out += "<"
@@ -196,7 +197,7 @@ struct SitemapReader {
                 out.unicodeScalars.append(scalar)
             }
         }
-        return out + rest
+        return out + String(rest)
     }
 
     private func failure(_ why: String) -> PrefetchError {

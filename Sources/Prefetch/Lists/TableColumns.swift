@@ -30,7 +30,8 @@ struct TableColumns: Equatable {
         hasHeader = isNamed
         func column(_ word: String, for what: String) throws(PrefetchError) -> Int {
             if let number = Int(word), (1...first.count).contains(number) { return number - 1 }
-            let place = first.firstIndex { $0 == word } ?? first.firstIndex { $0.lowercased() == word.lowercased() }
+            let place =
+                first.firstIndex { $0.hasBytes(of: word) } ?? first.firstIndex { $0.lowercased() == word.lowercased() }
             guard isNamed, let place else {
                 throw PrefetchError(
                     .unreadableList, "there is no column '\(word)' for \(what)",

@@ -10,7 +10,7 @@ package struct UnknownMembers: Sendable, Equatable {
         package var line: Int
     }
 
-    private var places: [String: Int] = [:]
+    private var places: [ByteText: Int] = [:]
     package private(set) var uses: [Use] = []
     /// Whether there were more names than are kept.
     package private(set) var hasMore = false

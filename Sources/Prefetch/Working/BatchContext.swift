@@ -17,9 +17,9 @@ final class BatchContext: Sendable {
     }
 
     private struct State {
-        var leading: [String: [UnsafeContinuation<Ending?, Never>]] = [:]
-        var failed: [String: Ending] = [:]
-        var refusedHosts: Set<String> = []
+        var leading: [ByteText: [UnsafeContinuation<Ending?, Never>]] = [:]
+        var failed: [ByteText: Ending] = [:]
+        var refusedHosts: Set<ByteText> = []
         var jar: CookieJar? = CookieJar()
     }
 

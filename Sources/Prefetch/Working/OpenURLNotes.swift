@@ -10,7 +10,7 @@ extension OpenURLNote {
     nonisolated(nonsending) static func oldest(of worker: WorkerContext) async -> String {
         let oldest = oldest(of: worker.jobs.openRuns())
         guard !oldest.isEmpty else { return "" }
-        let urls = Set(oldest.map { $0.run.claim.job.entries[$0.position].url })
+        let urls = oldest.map { $0.run.claim.job.entries[$0.position].url }
         let states = await worker.manager.downloader.states(of: urls)
         var text = ""
         for (run, position) in oldest {

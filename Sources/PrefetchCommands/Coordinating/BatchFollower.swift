@@ -59,7 +59,7 @@ struct BatchFollower: Sendable {
             queue: queue, batch: id, from: tellsFromStart ? .beginning : .present, waitLimit: waitLimit,
             notice: Self.tell
         )
-        var named: Set<String> = []
+        var named: Set<ByteText> = []
         var rates = RateEvents()
         while let events = try await following.next() {
             if !events.isEmpty { Console.draw(events.map { EventJSON.object($0).text + "\n" }.joined()) }
@@ -105,7 +105,7 @@ struct BatchFollower: Sendable {
         let tail = OutcomeTail(
             queue: queue, batch: id, from: .present, readsOutcomes: readsOutcomes, waitLimit: waitLimit,
             notice: Self.tell)
-        var named: Set<String> = []
+        var named: Set<ByteText> = []
         while let news = try await tail.next() {
             if news.status.counts[.refused] > named.count || news.isEnd { try await tellRefusals(&named) }
             await show(news.status, news.settled)
@@ -123,7 +123,7 @@ struct BatchFollower: Sendable {
     }
 
     /// Explains each address that the policy refused, once.
-    private func tellRefusals(_ named: inout Set<String>) async throws(PrefetchError) {
+    private func tellRefusals(_ named: inout Set<ByteText>) async throws(PrefetchError) {
         do throws(RedisError) {
             for (host, message) in try await queue.reports.refusals(of: id) where named.insert(host).inserted {
                 guard named.count <= 20 else { continue }

@@ -45,7 +45,7 @@ struct FailureCounts {
 
     let category: Category
     private var causes: [Cause: Int] = [:]
-    private var hosts: [String: [Cause: Int]] = [:]
+    private var hosts: [ByteText: [Cause: Int]] = [:]
     private var total = 0
     private var others = 0
     private var withoutDetail = 0
@@ -72,7 +72,7 @@ struct FailureCounts {
             causes.sorted { ($1.value, $0.key.order) < ($0.value, $1.key.order) }
                 .map { Group(host: nil, causes: [$0.key: $0.value]) }
         case .host:
-            hosts.map { Group(host: $0.key, causes: $0.value) }
+            hosts.map { Group(host: $0.key.text, causes: $0.value) }
                 .sorted { ($1.count, $0.host ?? "") < ($0.count, $1.host ?? "") }
         }
     }

@@ -9,7 +9,7 @@ enum URLWords {
         var count = 0
         while let line = readLine() {
             let url = trimmed(line)
-            guard !url.isEmpty && !url.hasPrefix("#") else { continue }
+            guard !url.isEmpty && url.utf8.first != UInt8(ascii: "#") else { continue }
             count += 1
             try body(url)
         }
@@ -18,9 +18,10 @@ enum URLWords {
 
     /// Without blanks around it, as the reader of lists takes a line.
     private static func trimmed(_ line: String) -> String {
-        var text = line[...]
-        while let first = text.first, first == " " || first == "\t" || first == "\r" { text.removeFirst() }
-        while let last = text.last, last == " " || last == "\t" || last == "\r" { text.removeLast() }
-        return String(text)
+        func isBlank(_ byte: UInt8) -> Bool { " \t\r".utf8.contains(byte) }
+        var bytes = line.utf8[...]
+        while let first = bytes.first, isBlank(first) { bytes.removeFirst() }
+        while let last = bytes.last, isBlank(last) { bytes.removeLast() }
+        return String(Substring(bytes))
     }
 }

@@ -107,16 +107,19 @@ extension DashState {
     /// Hosts by URLs, then the other hosts, then URLs without a request: together the batch.
     var hostRows: [DashHostRow] {
         guard let look else { return [] }
-        let troubled = Dictionary(troubledHosts.map { ($0.host, $0) }) { first, _ in first }
-        var hosts = look.hosts
-        if look.status.state == .running {
-            // No URL has ended for a host that has never responded.
-            for (name, host) in troubled where host.state != .slow && hosts[name] == nil {
-                hosts[name] = BatchSnapshot.Host(finished: 0, skipped: 0, bytes: 0)
-            }
-        }
+        let troubled = Dictionary(troubledHosts.map { (ByteText($0.host), $0) }) { first, _ in first }
+        let hosts = look.hosts
         var rows = hosts.map { name, host in
             DashHostRow(name: name, host: host, history: hostHistory[name] ?? DashHistory(), trouble: troubled[name])
+        }
+        if look.status.state == .running {
+            // No URL has ended for a host that has never responded.
+            for (name, host) in troubled where host.state != .slow && hosts[name.text] == nil {
+                let none = BatchSnapshot.Host(finished: 0, skipped: 0, bytes: 0)
+                rows.append(
+                    DashHostRow(
+                        name: name.text, host: none, history: hostHistory[name.text] ?? DashHistory(), trouble: host))
+            }
         }
         rows = matching(rows, \.name)
         sort(&rows, of: .hosts) { row, order in

@@ -252,11 +252,11 @@ struct DashState: Sendable {
     /// Logs hosts that enter or leave back-off. The speed of slow hosts changes too often.
     private mutating func tellHosts(from old: QueueSnapshot, to new: QueueSnapshot) {
         func alone(_ look: QueueSnapshot) -> [HostProblem] { look.hosts.filter { $0.state != .slow } }
-        let before = Set(alone(old).map(\.host)), after = Set(alone(new).map(\.host))
+        let before = Set(texts: alone(old).map(\.host)), after = Set(texts: alone(new).map(\.host))
         for line in HostText.lines(alone(new).filter { !before.contains($0.host) }) { note(new.at, .warning, line) }
         let back = before.subtracting(after).sorted()
         for host in back.prefix(10) {
-            note(new.at, .good, "host \(TerminalText.escaped(host)) is asked as usual again")
+            note(new.at, .good, "host \(TerminalText.escaped(host.text)) is asked as usual again")
         }
         if back.count > 10 { note(new.at, .good, "and \(Wording.count(back.count - 10)) other hosts") }
     }

@@ -147,7 +147,7 @@ struct FetchSettings: Codable, Sendable, Equatable {
     private var credentials: [Credential] {
         let scheme = Credential.Scheme(rawValue: auth) ?? .basic
         var credentials = netrc.map { Netrc.credentials(in: $0, scheme: scheme) } ?? []
-        let hosts = Set(authHosts.map { $0.lowercased() })
+        let hosts = Set(authHosts.map(\.asciiLowercased))
         if let user {
             let parts = user.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
             let password = parts.count > 1 ? String(parts[1]) : ""
@@ -196,14 +196,14 @@ struct HeaderRule: Sendable, Equatable {
         guard parts.count == 2, !parts[0].isEmpty, let header = RequestSettings.header(String(parts[1])),
             !header.name.isEmpty
         else { return nil }
-        host = parts[0].lowercased()
+        host = parts[0].asciiLowercased
         name = header.name
         value = header.value.isEmpty ? nil : header.value
     }
 
     func apply(to headers: inout [HTTPHeader], of url: String) {
-        guard let request = try? RequestURL(url), request.host == host else { return }
-        headers.removeAll { $0.name.lowercased() == name.lowercased() }
+        guard let request = try? RequestURL(url), request.host.hasBytes(of: host) else { return }
+        headers.removeAll { $0.isNamed(name) }
         if let value { headers.append(HTTPHeader(name, value)) }
     }
 }

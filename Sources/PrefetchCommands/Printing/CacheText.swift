@@ -93,7 +93,7 @@ struct CacheLoad: Equatable {
 
     /// * `reports`: what each worker said last; those with one cache know of the same figures, at different moments.
     init(_ reports: [WorkerReport]) {
-        var newest: [String: (beat: Int, images: Int, bytes: Int, limit: Int?)] = [:]
+        var newest: [ByteText: (beat: Int, images: Int, bytes: Int, limit: Int?)] = [:]
         for report in reports {
             guard !report.cache.isEmpty, let images = report.cacheImages, let bytes = report.cacheBytes else {
                 continue

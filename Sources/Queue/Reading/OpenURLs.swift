@@ -63,7 +63,7 @@ package struct OpenURLs: Sendable {
         var jobs: [Held] = []
         for (number, (worker, leaseEnd)) in workers.enumerated() {
             let said = try replies[2 * number].get().array ?? []
-            let notes = (said.first?.string ?? "").split(separator: "\n").compactMap(OpenURLNote.init)
+            let notes = (said.first?.string ?? "").split(atByte: "\n").compactMap(OpenURLNote.init)
             let beat = said.count > 1 ? said[1].count ?? at : at
             let lease = said.last?.count ?? 0
             for name in (try replies[2 * number + 1].get().array ?? []).compactMap(\.string) {

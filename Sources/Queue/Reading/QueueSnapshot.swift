@@ -54,7 +54,7 @@ extension QueueSnapshot {
             isPaused: number(4) == 1,
             concurrency: numbers.indices.contains(5) ? QueueControl.concurrency(numbers[5].string) : nil)
         (lostWorkers, reclaimedJobs, reclaimedURLs) = (number(6) ?? 0, number(7) ?? 0, number(8) ?? 0)
-        hosts = QueueHosts.troubled(reply[2].fields ?? [:], at: at)
+        hosts = QueueHosts.troubled(reply[2].pairs ?? [], at: at)
         workers = BatchSnapshot.Worker.read(reply[3], said: reply[4], at: at)
         claimedJobs = (reply[5].array ?? []).reduce(0) { $0 + ($1.count ?? 0) }
         for (id, state) in zip(reply[6].array ?? [], reply[7].array ?? []) {

@@ -29,7 +29,7 @@ package struct BatchCaches: Sendable {
     package init(fields: [String: String]) {
         for (id, text) in fields {
             let parts = text.prefix(Self.longestName).split(
-                separator: " ", maxSplits: 2, omittingEmptySubsequences: false)
+                atByte: " ", maxSplits: 2, omittingEmptySubsequences: false)
             guard parts.count == 3, let number = Int(parts[0]), (0...Self.last).contains(number) else { continue }
             // Which of the caches sharing the last number is meant is unknown.
             let isShared = caches[number] != nil

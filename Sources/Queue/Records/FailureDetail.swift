@@ -35,14 +35,15 @@ package struct FailureDetail: Sendable, Equatable {
     }
 
     init?(encoded text: String) {
-        let parts = text.split(separator: "\t", maxSplits: 5, omittingEmptySubsequences: false)
+        let parts = text.split(atByte: "\t", maxSplits: 5, omittingEmptySubsequences: false)
         guard parts.count == 6, let line = Int(plausible: parts[0]), !parts[1].isEmpty,
             let status = Int(plausible: parts[2]), let attempts = Int(plausible: parts[3])
         else { return nil }
         let outcome = PrefetchOutcome(name: String(parts[1])) ?? .unknown
         var (detail, settings): (Substring, URLSettings?) = (parts[5], nil)
-        if let tab = detail.lastIndex(of: "\t"), detail[detail.index(after: tab)...].hasPrefix("{"),
-            let read = URLSettings(text: String(detail[detail.index(after: tab)...]))
+        if let tab = detail.utf8.lastIndex(of: UInt8(ascii: "\t")),
+            case let rest = Substring(detail.utf8[tab...].dropFirst()), rest.utf8.first == UInt8(ascii: "{"),
+            let read = URLSettings(text: String(rest))
         {
             (detail, settings) = (detail[..<tab], read)
         }

@@ -16,7 +16,7 @@ package struct HostProblem: Sendable, Equatable {
 
     /// Nil for an invalid note. `now`: milliseconds since 1970.
     package init?(host: String, note: String, now: Int) {
-        let parts = note.split(separator: " ", maxSplits: 5, omittingEmptySubsequences: false)
+        let parts = note.split(atByte: " ", maxSplits: 5, omittingEmptySubsequences: false)
         guard parts.count == 6, let state = HostReport.State(rawValue: String(parts[0])),
             let until = Int(plausible: parts[1]), let since = Int(plausible: parts[2]),
             let failures = Int(plausible: parts[3]), let code = Int(plausible: parts[4])

@@ -25,7 +25,7 @@ package struct ListSegment: Sendable, Equatable {
 
     /// Nil for an invalid element.
     init?(number: Int, element: String) {
-        let parts = element.split(separator: " ", maxSplits: 7, omittingEmptySubsequences: false)
+        let parts = element.split(atByte: " ", maxSplits: 7, omittingEmptySubsequences: false)
         guard parts.count == 8, let base = Int(plausible: parts[0]), let line = Int(plausible: parts[1]),
             let total = Int(plausible: parts[2]), let lines = Int(plausible: parts[3]),
             base >= 0, line >= 0, total >= 0, lines >= 0

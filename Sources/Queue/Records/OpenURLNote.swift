@@ -28,7 +28,7 @@ package struct OpenURLNote: Equatable {
 
     /// The parts separated by blanks, `-` for missing ones, the detail last.
     package var encoded: String {
-        let host = Self.clean(host, most: 100).replacing(" ", with: "")
+        let host = String(decoding: host.utf8.prefix(100).filter { $0 > 0x20 }, as: UTF8.self)
         let numbers = "\(claimed) \(elapsed) \(remaining.map { String($0) } ?? "-") \(attempt)"
         return
             "\(batch) \(index) \(state.rawValue) \(numbers) \(host.isEmpty ? "-" : host) \(Self.clean(detail, most: 100))"
@@ -36,7 +36,7 @@ package struct OpenURLNote: Equatable {
 
     /// Nil for another form, such as that of another version.
     package init?(_ line: Substring) {
-        let parts = line.split(separator: " ", maxSplits: 8, omittingEmptySubsequences: false)
+        let parts = line.split(atByte: " ", maxSplits: 8, omittingEmptySubsequences: false)
         guard parts.count == 9, let index = Int(plausible: parts[1]),
             let state = OpenURL.State(rawValue: String(parts[2])),
             let claimed = Int(plausible: parts[3]), let elapsed = Int(plausible: parts[4]),
@@ -49,8 +49,8 @@ package struct OpenURLNote: Equatable {
         detail = String(parts[8])
     }
 
+    /// Its first bytes, without line breaks.
     private static func clean(_ text: String, most: Int) -> String {
-        let line = text.replacing("\n", with: " ")
-        return line.utf8.count <= most ? line : String(decoding: line.utf8.prefix(most), as: UTF8.self)
+        String(decoding: text.utf8.prefix(most).map { $0 == 0x0A || $0 == 0x0D ? 0x20 : $0 }, as: UTF8.self)
     }
 }

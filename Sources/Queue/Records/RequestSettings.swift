@@ -104,8 +104,9 @@ public struct RequestSettings: Sendable, Codable, Equatable {
 
     /// `Name: value`; nil if invalid. A header without a value is not sent.
     package static func header(_ line: String) -> HTTPHeader? {
-        guard let colon = line.firstIndex(of: ":") else { return nil }
-        return HTTPHeader(String(line[..<colon]), String(line[line.index(after: colon)...].drop { $0 == " " }))
+        guard let colon = line.utf8.firstIndex(of: UInt8(ascii: ":")) else { return nil }
+        let value = line.utf8[colon...].dropFirst().drop { $0 == UInt8(ascii: " ") }
+        return HTTPHeader(String(line[..<colon]), String(Substring(value)))
     }
 
     /// Whether the text is safe in a User-Agent, as a contact for server operators.

@@ -60,8 +60,8 @@ package struct WorkerFigures: Sendable, Equatable {
 
     /// Lines of `reason count host`; others are ignored.
     private static func hostWaits(_ text: String) -> [HostWait] {
-        text.split(separator: "\n").prefix(maxHosts).compactMap { line in
-            let words = line.split(separator: " ", maxSplits: 2)
+        text.split(atByte: "\n").prefix(maxHosts).compactMap { line in
+            let words = line.split(atByte: " ", maxSplits: 2)
             guard words.count == 3, let reason = HostWait.Reason(rawValue: String(words[0])),
                 let count = Int(plausible: words[1]), count > 0
             else { return nil }

@@ -64,18 +64,18 @@ package struct QueueHosts: Sendable {
 
     package func troubled() async throws(RedisError) -> [HostProblem] {
         let reply = try await redis.read(redis.clockCommands + [["HGETALL", RedisArgument(redis.keys.hosts)]])
-        return Self.troubled(reply[2].fields ?? [:], at: try ScriptRunner.time(reply))
+        return Self.troubled(reply[2].pairs ?? [], at: try ScriptRunner.time(reply))
     }
 
     /// The entries of `hosts`, longest back-off first.
-    static func troubled(_ fields: [String: RedisValue], at: Int) -> [HostProblem] {
-        fields.compactMap { host, value in value.string.flatMap { HostProblem(host: host, note: $0, now: at) } }
+    static func troubled(_ pairs: [(name: String, value: RedisValue)], at: Int) -> [HostProblem] {
+        pairs.compactMap { host, value in value.string.flatMap { HostProblem(host: host, note: $0, now: at) } }
             .filter { $0.state != .slow || $0.remaining > 0 }
             .sorted { ($0.remaining, $0.host) > ($1.remaining, $1.host) }
     }
 
     /// Host names are not longer.
-    private static func keyPart(_ host: String) -> String { String(host.prefix(300)) }
+    private static func keyPart(_ host: String) -> String { String(host.unicodeScalars.prefix(300)) }
 
     private static let askRobots = QueueScript.script(PackageResources.ROBOTS_lua)
 
@@ -112,7 +112,7 @@ package struct QueueHosts: Sendable {
     }
 
     private static func keyPart(_ site: RobotsSite) -> String {
-        "\(site.agent.prefix(64).lowercased()) \(site.site.prefix(300))"
+        "\(String(site.agent.unicodeScalars.prefix(64)).asciiLowercased) \(keyPart(site.site))"
     }
 
     private static let tallyHosts = QueueScript.script(PackageResources.HOSTS_lua)

@@ -145,9 +145,9 @@ package struct QueueReports: Sendable {
     }
 
     package func refusals(of batch: String) async throws(RedisError) -> [(host: String, message: String)] {
-        let fields =
-            try await redis.read([["HGETALL", RedisArgument(redis.keys.refused(batch))]])[0].get().fields ?? [:]
-        return fields.map { ($0.key, $0.value.string ?? "") }.sorted { $0.host < $1.host }
+        let pairs =
+            try await redis.read([["HGETALL", RedisArgument(redis.keys.refused(batch))]])[0].get().pairs ?? []
+        return pairs.map { ($0.name, $0.value.string ?? "") }.sorted { ByteText($0.0) < ByteText($1.0) }
     }
 
     private static func arguments(

@@ -10,7 +10,7 @@ struct RecencyList {
     private static let end = -1
 
     private var nodes: [Node] = []
-    private var places: [String: Int] = [:]
+    private var places: [ByteText: Int] = [:]
     private var newest = end
     private var oldest = end
     private(set) var cost = 0

@@ -48,10 +48,11 @@ public enum SDWebImageFileName {
 
     /// The part after the authority and before query and fragment (RFC 3986 section 3), even if the text is not a URL.
     private static func path(ofURL key: String) -> Substring {
-        var rest = key[...].prefix { $0 != "?" && $0 != "#" }
-        let colon = rest.firstIndex { $0 == ":" || $0 == "/" }
-        if let colon, rest[colon] == ":" { rest = rest[colon...].dropFirst() }
-        return rest.hasPrefix("//") ? rest.dropFirst(2).drop { $0 != "/" } : rest
+        let slash = UInt8(ascii: "/")
+        var rest = key.utf8.prefix { !"?#".utf8.contains($0) }
+        let colon = rest.firstIndex { ":/".utf8.contains($0) }
+        if let colon, rest[colon] != slash { rest = rest[colon...].dropFirst() }
+        return Substring(rest.starts(with: "//".utf8) ? rest.dropFirst(2).drop { $0 != slash } : rest)
     }
 
     /// The part after the last dot of the last component, unless that dot is its first or last character (NSString's `pathExtension`).

@@ -10,11 +10,11 @@ struct AddressOverride: Sendable, Equatable {
         var rest = line
         if line.first == "[" {
             guard let end = line.firstIndex(of: "]") else { return nil }
-            host = line[...end].lowercased()
+            host = line[...end].asciiLowercased
             rest = line[line.index(after: end)...]
         } else {
             let name = line.prefix { $0 != ":" }
-            host = name.isEmpty || name == "*" ? nil : name.lowercased()
+            host = name.isEmpty || name == "*" ? nil : name.asciiLowercased
             rest = line[name.endIndex...]
         }
         guard rest.first == ":" else { return nil }
@@ -24,6 +24,6 @@ struct AddressOverride: Sendable, Equatable {
     }
 
     func matches(_ name: String, port number: Int) -> Bool {
-        (host == nil || host == name) && (port == nil || port == number)
+        (host == nil || host?.hasBytes(of: name) == true) && (port == nil || port == number)
     }
 }

@@ -11,7 +11,7 @@ final class LimitedAddress {
     fileprivate var waiting = 0
     /// Hosts whose operations wait for a transfer to this address to end, each once, the first to ask in front.
     fileprivate var hosts: Deque<String> = []
-    fileprivate var listed: Set<String> = []
+    fileprivate var listed: Set<ByteText> = []
     /// Whether it is among those that may have room.
     fileprivate var isChanged = false
 
@@ -29,7 +29,7 @@ final class AddressSlots {
 
     private var addresses: [Endpoint: LimitedAddress] = [:]
     /// Those of which the other processes were asked, by the names of their shares.
-    private var shared: [String: LimitedAddress] = [:]
+    private var shared: [ByteText: LimitedAddress] = [:]
     /// Addresses that may have room for hosts that wait for it.
     private var changed: [LimitedAddress] = []
 

@@ -5,7 +5,7 @@ internal import Threading
 /// downloads, and apply to later connections and requests.
 package final class BlockedEndpoints: Sendable {
     private struct Place: Hashable {
-        let host: String
+        let host: ByteText
         let port: Int
     }
 
@@ -25,7 +25,7 @@ package final class BlockedEndpoints: Sendable {
             if let address = IPAddress(host) {
                 state.addresses[address, default: [:]][port] = reason
             } else {
-                state.names[Place(host: Self.bare(host), port: port)] = reason
+                state.names[Place(host: ByteText(Self.bare(host)), port: port)] = reason
             }
         }
     }
@@ -51,13 +51,13 @@ package final class BlockedEndpoints: Sendable {
 
     package func refusal(ofName host: String, port: Int) -> String? {
         // Asked for each request, and there are hardly ever any.
-        state.withLock { $0.names.isEmpty ? nil : $0.names[Place(host: Self.bare(host), port: port)] }
+        state.withLock { $0.names.isEmpty ? nil : $0.names[Place(host: ByteText(Self.bare(host)), port: port)] }
             .map { "\(host) port \(port) is \($0)" }
     }
 
     private static func bare(_ host: String) -> String {
-        let host = host.lowercased()
-        return host.hasSuffix(".") ? String(host.dropLast()) : host
+        let host = host.asciiLowercased
+        return host.utf8.last == UInt8(ascii: ".") ? String(Substring(host.utf8.dropLast())) : host
     }
 
     /// Loopback, the unspecified addresses (which connect(2) treats as loopback), and the current addresses of the interfaces.

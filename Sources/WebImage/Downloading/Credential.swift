@@ -37,6 +37,9 @@ public struct Credential: Sendable, Equatable {
         self.hosts = hosts
     }
 
+    /// Whether it names the host.
+    func names(_ host: String) -> Bool { hosts.contains { $0.hasBytes(of: host) } }
+
     /// Whether it can be sent without injecting another header line.
     var isValid: Bool {
         !secret.isEmpty || scheme != .bearer

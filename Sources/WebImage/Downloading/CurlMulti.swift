@@ -214,7 +214,7 @@ final class CurlList {
     convenience init(headers: [HTTPHeader]) {
         var lines = headers.map { $0.value.isEmpty ? "\($0.name);" : "\($0.name): \($0.value)" }
         for name in ["Accept", "Accept-Encoding"]
-        where !headers.contains(where: { $0.name.lowercased() == name.lowercased() }) {
+        where !headers.contains(where: { $0.isNamed(name) }) {
             lines.append("\(name):")
         }
         self.init(lines)

@@ -5,7 +5,7 @@ internal import CCurl
 /// would walk through all of them at the end of each transfer. Used only on the downloader's thread.
 final class CurlNames {
     fileprivate struct Place: Hashable {
-        let name: String
+        let name: ByteText
         let port: Int
     }
 
@@ -30,7 +30,7 @@ final class CurlNames {
             entry.users += 1
             return entry
         }
-        let place = Place(name: name, port: port)
+        let place = Place(name: ByteText(name), port: port)
         let entry = use(&entries[place, default: Entry(place)])
         let lines = takeUnused() ?? CurlList()
         write(place)
@@ -64,7 +64,7 @@ final class CurlNames {
     }
 
     private func write(_ place: Place) {
-        line.append(contentsOf: place.name.utf8)
+        line.append(contentsOf: place.name.text.utf8)
         line.append(UInt8(ascii: ":"))
         line.append(contentsOf: String(place.port).utf8)
     }

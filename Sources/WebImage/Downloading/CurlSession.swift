@@ -95,7 +95,7 @@ final class CurlSession {
         }
         guard !configuration.credentials.isEmpty else { return nil }
         let host = operation.request.host
-        return configuration.credentials.first { $0.hosts.isEmpty ? operation.isAtOrigin : $0.hosts.contains(host) }
+        return configuration.credentials.first { $0.hosts.isEmpty ? operation.isAtOrigin : $0.names(host) }
     }
 
     private func headers(for operation: DownloadOperation) -> CurlList {

@@ -452,9 +452,9 @@ final class DownloadLoop {
     }
 
     /// What the downloads of these URLs wait for, nil = of all; inactive URLs are omitted.
-    func states(of urls: Set<String>?) -> [String: DownloadState] {
+    func states(of urls: Set<ByteText>?) -> [ByteText: DownloadState] {
         let time = MonotonicClock.now
-        var states: [String: DownloadState] = [:]
+        var states: [ByteText: DownloadState] = [:]
         for operation in operations.values where urls?.contains(operation.key.url) ?? true {
             states[operation.key.url] = state(of: operation, at: time)
         }

@@ -21,13 +21,14 @@ final class DownloadOperation {
         ) {
             (self.url, self.options, self.headers, self.jar) = (url, options, headers, jar)
             (self.profile, self.rules) = (profile, rules)
-            digest = url.hashValue
+            digest = ByteText(url).hashValue
         }
 
         func hash(into hasher: inout Hasher) { hasher.combine(digest) }
 
         static func == (lhs: Key, rhs: Key) -> Bool {
-            lhs.digest == rhs.digest && lhs.url == rhs.url && lhs.options == rhs.options && lhs.jar == rhs.jar
+            lhs.digest == rhs.digest && ByteText(lhs.url) == ByteText(rhs.url) && lhs.options == rhs.options
+                && lhs.jar == rhs.jar
                 && lhs.profile == rhs.profile && lhs.rules == rhs.rules && lhs.headers == rhs.headers
         }
     }

@@ -73,7 +73,7 @@ struct DownloadQueue<Element>: ~Copyable {
     /// How many elements of one host in a row may come before those of others.
     private static var mostFirst: Int { 16 }
 
-    private var hosts: [String: Host] = [:]
+    private var hosts: [ByteText: Host] = [:]
     /// Hosts with a free slot, by their next element. Stale entries, which no longer name the host's next element, are skipped.
     private var ready = Heap<Candidate>()
     private var sequence = 0

@@ -34,13 +34,11 @@ public struct DownloadResponse: Sendable, Equatable {
 
 extension [HTTPHeader] {
     func value(of name: String) -> String? {
-        let name = name.lowercased()
-        return first { $0.name.lowercased() == name }?.value
+        first { $0.isNamed(name) }?.value
     }
 
     mutating func set(_ value: String?, of name: String) {
-        let key = name.lowercased()
-        removeAll { $0.name.lowercased() == key }
+        removeAll { $0.isNamed(name) }
         if let value { append(HTTPHeader(name, value)) }
     }
 }

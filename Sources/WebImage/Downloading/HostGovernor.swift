@@ -24,11 +24,11 @@ final class HostGovernor {
     private let silent: SilentHosts
     /// Whether other processes use the same hosts: instants are then reserved centrally.
     private let isShared: Bool
-    private var records: [String: Record] = [:]
-    private var schedules: [String: RateSchedule] = [:]
+    private var records: [ByteText: Record] = [:]
+    private var schedules: [ByteText: RateSchedule] = [:]
     private var wakes = Heap<Wake>()
-    private var wanting: Set<String> = []
-    private var news: [String: HostReport] = [:]
+    private var wanting: Set<ByteText> = []
+    private var news: [ByteText: HostReport] = [:]
     private let random: () -> Double
 
     /// Maximum number of remembered hosts; beyond it, healthy ones are dropped.
@@ -272,7 +272,9 @@ final class HostGovernor {
         for host in wanting {
             if let rate = records[host]?.rate {
                 let share = RateSchedule.share(rate)
-                hostRequests.append(HostSlotRequest(host: host, count: max(1, min(share, waiting(host))), rate: rate))
+                hostRequests.append(
+                    HostSlotRequest(
+                        host: host.text, count: max(1, min(share, waiting(host.text))), rate: rate))
             }
         }
         defer {
@@ -298,7 +300,7 @@ final class HostGovernor {
 
     /// Adopts the complete shared state: a host missing from it has responded to some process.
     func adopt(_ all: [HostReport], now: Double) {
-        var known: Set<String> = []
+        var known: Set<ByteText> = []
         for item in all where item.state == .silent || item.state == .busy {
             known.insert(item.host)
             let record = self.record(of: item.host)
@@ -315,8 +317,8 @@ final class HostGovernor {
             let isHeld = record.health.unresponsiveSince != nil || record.health.holdUntil > now
             guard isHeld else { continue }
             record.health.resetHealth()
-            silent.remove(host)
-            look(record, host, at: now)
+            silent.remove(host.text)
+            look(record, host.text, at: now)
         }
         for item in all where item.state == .slow && policy.backsOff { adoptSlow(item, now: now) }
     }

@@ -44,6 +44,7 @@ public struct HostPolicy: Sendable, Equatable {
     }
 
     private static func contains(_ domain: String, _ host: String) -> Bool {
-        host.hasSuffix(domain) && (host.utf8.count == domain.utf8.count || host.dropLast(domain.count).last == ".")
+        host.endsWithBytes(of: domain)
+            && (host.utf8.count == domain.utf8.count || host.utf8.dropLast(domain.utf8.count).last == UInt8(ascii: "."))
     }
 }

@@ -12,7 +12,7 @@ final class HostSchedule {
     private let proven: ProvenSites
     private let silent: SilentHosts
     /// Transfers by host that do not count for its window.
-    private var uncounted: [String: Int] = [:]
+    private var uncounted: [ByteText: Int] = [:]
 
     init(_ configuration: ImageDownloader.Configuration, _ proven: ProvenSites, _ silent: SilentHosts) {
         self.proven = proven

@@ -33,9 +33,9 @@ final class HostShares {
     /// Seconds after which the share is reported again, in case Redis has lost it.
     private static let refresh = 5.0
 
-    private var records: [String: Record] = [:]
+    private var records: [ByteText: Record] = [:]
     private var wakes = Heap<Wake>()
-    private var wanting: Set<String> = []
+    private var wanting: Set<ByteText> = []
 
     typealias Load = (running: Int, waiting: Int)
 
@@ -74,9 +74,9 @@ final class HostShares {
         defer { wanting = [] }
         return wanting.compactMap { host in
             guard let record = records[host] else { return nil }
-            let (running, waiting) = load(host)
+            let (running, waiting) = load(host.text)
             record.told = min(record.limit, running + waiting)
-            return HostShareRequest(host: host, limit: record.limit, running: running, wanted: record.told)
+            return HostShareRequest(host: host.text, limit: record.limit, running: running, wanted: record.told)
         }
     }
 
@@ -117,7 +117,7 @@ final class HostShares {
 
     /// Reports all hosts again: this process was dropped as dead and continues under a new name.
     func reportAgain() {
-        for (host, record) in records { ask(host, record) }
+        for (host, record) in records { ask(host.text, record) }
     }
 
     private func ask(_ host: String, _ record: Record) {

@@ -240,7 +240,7 @@ extension ImageDownloader {
 
         /// The name of this program in robots.txt and X-Robots-Tag: the first word of its User-Agent.
         var productToken: String {
-            let agent = headers.first { $0.name.lowercased() == "user-agent" }?.value ?? ""
+            let agent = headers.first { $0.isNamed("user-agent") }?.value ?? ""
             return String(agent.prefix { $0.isLetter || $0 == "-" || $0 == "_" })
         }
 
@@ -265,8 +265,7 @@ extension ImageDownloader {
 
         /// Merges the configured headers with a download's own, which take precedence.
         func headers(with own: [HTTPHeader]) -> [HTTPHeader] {
-            let names = Set(own.map { $0.name.lowercased() })
-            return headers.filter { !names.contains($0.name.lowercased()) } + own
+            return headers.filter { header in !own.contains { $0.isNamed(header.name) } } + own
         }
 
         /// Interval of transfer checks: at least eight per shortest limit.

@@ -213,12 +213,12 @@ public actor ImageDownloader {
 
     /// Which hosts downloads wait for although there are free slots, most downloads first. Iterates over all active downloads.
     package var hostWaits: [HostWait] {
-        var counts: [String: [HostWait.Reason: Int]] = [:]
+        var counts: [ByteText: [HostWait.Reason: Int]] = [:]
         for state in loop.states(of: nil).values {
             if let reason = state.hostWait { counts[state.host, default: [:]][reason, default: 0] += 1 }
         }
         return counts.flatMap { host, reasons in
-            reasons.map { HostWait(host: host, reason: $0, count: $1) }
+            reasons.map { HostWait(host: host.text, reason: $0, count: $1) }
         }.sorted { ($0.count, $1.host) > ($1.count, $0.host) }
     }
 
@@ -226,7 +226,9 @@ public actor ImageDownloader {
     package nonisolated var processorTime: Duration { executor.processorTime }
 
     /// What the downloads of these URLs wait for; inactive URLs are omitted. Iterates over all active downloads.
-    package func states(of urls: Set<String>) -> [String: DownloadState] { loop.states(of: urls) }
+    package func states(of urls: some Sequence<String>) -> [ByteText: DownloadState] {
+        loop.states(of: Set(texts: urls))
+    }
 
     package var jarCount: Int { session.jarCount }
 

@@ -8,7 +8,7 @@ public enum Netrc {
         var host: String?
         var (user, password) = ("", "")
         func end() {
-            if let host, !credentials.contains(where: { $0.hosts.contains(host) }) {
+            if let host, !credentials.contains(where: { $0.names(host) }) {
                 credentials.append(Credential(user: user, password: password, scheme: scheme, hosts: [host]))
             }
             (host, user, password) = (nil, "", "")
@@ -18,7 +18,7 @@ public enum Netrc {
             switch word {
             case "machine":
                 end()
-                host = words.popFirst()?.lowercased()
+                host = words.popFirst()?.asciiLowercased
             case "default": end()
             case "login": user = words.popFirst() ?? ""
             case "password": password = words.popFirst() ?? ""
@@ -34,18 +34,19 @@ public enum Netrc {
     private static func words(in text: String) -> [String] {
         var words: [String] = []
         var isInMacro = false
-        for line in text.split(separator: "\n", omittingEmptySubsequences: false) {
-            let trimmed = line.drop { $0 == " " || $0 == "\t" }
+        for line in text.unicodeScalars.split(separator: "\n", omittingEmptySubsequences: false) {
+            // A line break of two bytes is one character.
+            let trimmed = line.drop { $0 == " " || $0 == "\t" || $0 == "\r" }
             // A macro ends with an empty line.
             if isInMacro, !trimmed.isEmpty { continue }
-            isInMacro = trimmed.hasPrefix("macdef")
-            if isInMacro || trimmed.hasPrefix("#") { continue }
+            isInMacro = trimmed.starts(with: "macdef".unicodeScalars)
+            if isInMacro || trimmed.first == "#" { continue }
             var word: String?
             var isQuoted = false
             var isEscaped = false
             for character in trimmed {
                 if isEscaped {
-                    word?.append(character)
+                    word?.unicodeScalars.append(character)
                     isEscaped = false
                 } else if isQuoted && character == "\\" {
                     isEscaped = true
@@ -53,11 +54,12 @@ public enum Netrc {
                     if isQuoted { words.append(word ?? "") }
                     word = isQuoted ? nil : ""
                     isQuoted.toggle()
-                } else if !isQuoted && (character.isWhitespace) {
+                } else if !isQuoted && character.properties.isWhitespace {
                     if let word { words.append(word) }
                     word = nil
                 } else {
-                    word = (word ?? "") + String(character)
+                    word = word ?? ""
+                    word?.unicodeScalars.append(character)
                 }
             }
             if let word { words.append(word) }

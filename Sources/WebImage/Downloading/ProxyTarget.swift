@@ -12,7 +12,7 @@ enum ProxyTarget: Equatable {
     case name
 
     /// Loopback names in common hosts files, besides `localhost` and its subdomains (RFC 6761).
-    private static let loopbackNames: Set<String> = [
+    private static let loopbackNames: Set<ByteText> = [
         "localhost", "localhost.localdomain", "localhost4", "localhost4.localdomain4", "localhost6",
         "localhost6.localdomain6", "ip6-localhost", "ip6-loopback", "loopback",
     ]
@@ -22,18 +22,18 @@ enum ProxyTarget: Equatable {
     ///   3.5): a proxy might interpret it differently from inet_aton(3).
     init(_ request: RequestURL) throws(WebImageError) {
         var host = try Self.host(of: request.text)
-        if host.first == "[" {
+        if host.utf8.first == UInt8(ascii: "[") {
             guard let address = IPAddress(host.dropFirst().dropLast()) else { throw Self.noAddress(host) }
             self = .address(address)
             return
         }
-        while host.hasSuffix(".") { host.removeLast() }
+        while host.utf8.last == UInt8(ascii: ".") { host = String(Substring(host.utf8.dropLast())) }
         if let address = IPAddress(host) {
             self = .address(address)
         } else if Self.endsInNumber(host) {
             throw Self.noAddress(host)
         } else {
-            self = Self.loopbackNames.contains(host) || host.hasSuffix(".localhost") ? .loopbackName : .name
+            self = Self.loopbackNames.contains(host) || host.endsWithBytes(of: ".localhost") ? .loopbackName : .name
         }
     }
 
@@ -53,11 +53,11 @@ enum ProxyTarget: Equatable {
             throw WebImageError(.invalidURL, "curl: \(String(cString: curl_url_strerror(status)))")
         }
         defer { curl_free(text) }
-        return String(cString: text).lowercased()
+        return String(cString: text).asciiLowercased
     }
 
     private static func endsInNumber(_ host: String) -> Bool {
-        guard let last = host.split(separator: ".").last else { return false }
-        return last.utf8.allSatisfy { $0 >= 0x30 && $0 <= 0x39 } || last.hasPrefix("0x")
+        guard let last = host.split(atByte: ".").last else { return false }
+        return last.utf8.allSatisfy { $0 >= 0x30 && $0 <= 0x39 } || last.startsWithBytes(of: "0x")
     }
 }

@@ -95,6 +95,6 @@ package final class RequestProfile: Sendable {
         if let bad = wanted.headers.first(where: { !$0.isValid }) {
             throw WebImageError(.invalidDownloadOperation, "the modified header \(bad.name) cannot be sent")
         }
-        return (wanted.url == key.url ? request : try RequestURL(wanted.url), wanted.headers)
+        return (wanted.url.hasBytes(of: key.url) ? request : try RequestURL(wanted.url), wanted.headers)
     }
 }

@@ -22,7 +22,7 @@ final class RequestSite {
 final class SiteBook {
     private let hosts: HostPolicy
     private let policy: AddressPolicy
-    private var sites: [String: RequestSite] = [:]
+    private var sites: [ByteText: RequestSite] = [:]
     /// Beyond this number all are dropped, and worked out again when they are needed.
     private static let most = 16_384
 

@@ -8,7 +8,7 @@ struct ResponseRules: Sendable {
     /// Nil if the defaults apply, so that responses need no check.
     init?(_ configuration: ImageDownloader.Configuration) {
         statusCodes = configuration.acceptableStatusCodes
-        contentTypes = configuration.acceptableContentTypes?.map { $0.lowercased() }
+        contentTypes = configuration.acceptableContentTypes?.map(\.asciiLowercased)
         modify = configuration.responseModifier
         if statusCodes == nil && contentTypes == nil && modify == nil { return nil }
     }
@@ -29,7 +29,7 @@ struct ResponseRules: Sendable {
         guard (statusCodes ?? [200...299]).contains(where: { $0.contains(status) }) else {
             guard (200..<300).contains(status) else {
                 let demand = AccessDemand.text(status: status) { name in
-                    response.headers.filter { $0.name.lowercased() == name.lowercased() }.map(\.value)
+                    response.headers.filter { $0.isNamed(name) }.map(\.value)
                 }
                 throw WebImageError(status: status, retryAfter: retryAfter, demand: demand)
             }
@@ -37,8 +37,11 @@ struct ResponseRules: Sendable {
                 .invalidDownloadStatusCode, "HTTP \(status) is none of the accepted status codes", httpStatus: status)
         }
         if let contentTypes {
-            let type = (response.value(forHTTPHeaderField: "Content-Type") ?? "").prefix { $0 != ";" && $0 != " " }
-                .lowercased()
+            let type = Substring(
+                (response.value(forHTTPHeaderField: "Content-Type") ?? "").utf8.prefix {
+                    $0 != UInt8(ascii: ";") && $0 != UInt8(ascii: " ")
+                }
+            ).asciiLowercased
             guard contentTypes.contains(where: { Self.matches(type, $0) }) else {
                 throw WebImageError(
                     .invalidDownloadContentType,
@@ -51,6 +54,7 @@ struct ResponseRules: Sendable {
     }
 
     private static func matches(_ type: String, _ pattern: String) -> Bool {
-        pattern.hasSuffix("/*") ? type.hasPrefix(pattern.dropLast()) : type == pattern
+        pattern.endsWithBytes(of: "/*")
+            ? type.utf8.starts(with: pattern.utf8.dropLast()) : type.hasBytes(of: pattern)
     }
 }

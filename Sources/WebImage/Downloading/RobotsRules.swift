@@ -30,7 +30,7 @@ struct RobotsRules: Sendable, Equatable {
         for line in text.utf8.split(whereSeparator: { $0 == 10 || $0 == 13 }) {
             let plain = line.prefix { $0 != UInt8(ascii: "#") }
             guard let colon = plain.firstIndex(of: UInt8(ascii: ":")) else { continue }
-            let key = Self.trimmed(plain[..<colon]).lowercased()
+            let key = Self.trimmed(plain[..<colon]).asciiLowercased
             let value = Self.trimmed(plain[plain.index(after: colon)...])
             switch key {
             case "user-agent":
@@ -38,8 +38,8 @@ struct RobotsRules: Sendable, Equatable {
                 isInAgents = true
                 if value == "*" { appliesToAll = true }
                 // The product token ends at the first other character: `prefetch/1.0`.
-                let token = value.prefix { $0.isLetter || $0 == "-" || $0 == "_" }
-                if !token.isEmpty && token.lowercased() == agent.lowercased() {
+                let token = Substring(value.utf8.prefix(while: Self.isTokenByte))
+                if !token.isEmpty && token.isASCIICaseInsensitivelyEqual(to: agent) {
                     (appliesToAgent, isNamed) = (true, true)
                 }
             case "allow", "disallow":
@@ -143,6 +143,11 @@ struct RobotsRules: Sendable, Equatable {
         return bytes
     }
 
+    /// Of a product token (RFC 9309, section 2.2.1).
+    private static func isTokenByte(_ byte: UInt8) -> Bool {
+        (0x61...0x7A).contains(byte | 0x20) || byte == UInt8(ascii: "-") || byte == UInt8(ascii: "_")
+    }
+
     private static func trimmed(_ bytes: Substring.UTF8View.SubSequence) -> String {
         var text = bytes
         while let first = text.first, first == 32 || first == 9 { text = text.dropFirst() }
@@ -155,9 +160,9 @@ struct RobotsRules: Sendable, Equatable {
 /// The prohibitions of `X-Robots-Tag` for programs that collect images.
 enum RobotsTag {
     /// Those that img2dataset refuses by default.
-    private static let refused: Set<String> = ["noai", "noimageai", "noindex", "noimageindex"]
+    private static let refused: Set<ByteText> = ["noai", "noimageai", "noindex", "noimageindex"]
     /// Directives with a value, whose name is not a program.
-    private static let valued: Set<String> = [
+    private static let valued: Set<ByteText> = [
         "unavailable_after", "max-snippet", "max-image-preview", "max-video-preview",
     ]
 
@@ -170,12 +175,15 @@ enum RobotsTag {
     static func refusal(of lines: [String], agent: String) -> String? {
         for line in lines {
             var concernsUs = true
-            for part in line.split(separator: ",") {
-                var directive = part.lowercased().filter { $0 != " " && $0 != "\t" }
-                if let colon = directive.firstIndex(of: ":"), !valued.contains(String(directive[..<colon])) {
+            for part in line.split(atByte: ",") {
+                var directive = part.asciiLowercased
+                directive.unicodeScalars.removeAll { $0 == " " || $0 == "\t" }
+                if let colon = directive.utf8.firstIndex(of: UInt8(ascii: ":")),
+                    !valued.contains(String(directive[..<colon]))
+                {
                     let name = directive[..<colon]
-                    concernsUs = name == "*" || name == agent.lowercased()
-                    directive = String(directive[directive.index(after: colon)...])
+                    concernsUs = name.hasBytes(of: "*") || name.isASCIICaseInsensitivelyEqual(to: agent)
+                    directive = String(Substring(directive.utf8[colon...].dropFirst()))
                 }
                 if concernsUs && refused.contains(directive) { return directive }
             }

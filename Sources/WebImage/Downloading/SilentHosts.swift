@@ -11,7 +11,7 @@ final class SilentHosts {
 
     private var policy = HostPolicy()
     /// Since when each is silent.
-    private var hosts: [String: Double] = [:]
+    private var hosts: [ByteText: Double] = [:]
     /// Those whose URLs have not waited long enough. Stale entries, which no longer agree with ``hosts``, are skipped.
     private var order = Heap<Silence>()
     /// Seconds for which URLs wait: ``HostPolicy/waitLimit``, or less while nothing else is left.
@@ -63,7 +63,7 @@ final class SilentHosts {
 
     private func setWaitLimit(_ seconds: Double) {
         waitLimit = seconds
-        order = Heap(hosts.map { Silence(since: $0.value, host: $0.key) })
+        order = Heap(hosts.map { Silence(since: $0.value, host: $0.key.text) })
     }
 
     private func skipStale() {

@@ -2,15 +2,15 @@
 /// downloader's thread.
 final class TransferTally {
     private struct Failure: Hashable {
-        var host: String
+        var host: ByteText
         var kind: TransferSample.HostFailure.Kind
     }
 
     private var answered = 0
-    private var answers: [String: Int] = [:]
+    private var answers: [ByteText: Int] = [:]
     private var failures: [Failure: (count: Int, isKnown: Bool)] = [:]
     /// Hosts that have answered, and those that have failed before they ever did.
-    private var known: Set<String> = [], failedBefore: Set<String> = []
+    private var known: Set<ByteText> = [], failedBefore: Set<ByteText> = []
     /// Time of the last sample; nil: none is wanted yet.
     private(set) var sampledAt: Double?
     /// Bytes of the ended transfers.
@@ -38,7 +38,7 @@ final class TransferTally {
         guard sampledAt != nil, failures.count < Self.mostFailures else { return }
         let isKnown = known.contains(host)
         guard isKnown || Self.insert(host, into: &failedBefore) else { return }
-        failures[Failure(host: host, kind: kind), default: (0, isKnown)].count += 1
+        failures[Failure(host: ByteText(host), kind: kind), default: (0, isKnown)].count += 1
     }
 
     /// Counts a transfer that has ended.
@@ -54,7 +54,7 @@ final class TransferTally {
     }
 
     @discardableResult
-    private static func insert(_ host: String, into hosts: inout Set<String>) -> Bool {
+    private static func insert(_ host: String, into hosts: inout Set<ByteText>) -> Bool {
         if hosts.count >= mostRemembered { hosts.removeAll(keepingCapacity: true) }
         return hosts.insert(host).inserted
     }
@@ -87,7 +87,7 @@ final class TransferTally {
         sample.hosts = answers.count
         sample.failures = failures.map { failure, known in
             TransferSample.HostFailure(
-                failure.kind, of: failure.host, count: known.count, isKnown: known.isKnown,
+                failure.kind, of: failure.host.text, count: known.count, isKnown: known.isKnown,
                 answers: answers[failure.host] ?? 0)
         }
         (sampledAt, sampledBytes, answered) = (now, bytes, 0)

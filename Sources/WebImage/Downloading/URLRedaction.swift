@@ -17,14 +17,14 @@ package enum URLRedaction {
 
     /// Whether a parameter with this name, percent-encoded or not, is secret.
     package static func isSecret(_ name: String) -> Bool {
-        let name = decoded(name).lowercased()
+        let name = decoded(name).asciiLowercased
         if names.contains(name) { return true }
-        let bare = String(name.filter { $0 != "-" && $0 != "_" && $0 != "." && $0 != "[" && $0 != "]" })
-        return endings.contains { bare.hasSuffix($0) }
+        let bare = Substring(decoding: name.utf8.filter { !"-_.[]".utf8.contains($0) }, as: UTF8.self)
+        return endings.contains { bare.endsWithBytes(of: $0) }
     }
 
     /// In lower case; in addition to ``endings``.
-    private static let names: Set<String> = [
+    private static let names: Set<ByteText> = [
         // Storage and content networks: Azure, CloudFront, Alibaba, Tencent, Akamai, Discord, nginx, ImageKit.
         "sig", "policy", "key-pair-id", "googleaccessid", "sign", "q-ak", "auth_key", "hdnts", "hdnea", "hdntl",
         "__gda__",
@@ -50,7 +50,7 @@ package enum URLRedaction {
         var index = 0
         func replace(_ range: Range<Int>) {
             let value = String(decoding: bytes[range], as: UTF8.self)
-            guard !range.isEmpty, value != mask else { return }
+            guard !range.isEmpty, !value.hasBytes(of: mask) else { return }
             out += bytes[copied..<range.lowerBound]
             out += Array(substitute(value).utf8)
             copied = range.upperBound

@@ -12,7 +12,7 @@ struct UntrustedSites {
     static let refusalLimitOfProven = 3
     static let blockSeconds = 30.0
     private static let most = 4096
-    private var sites: [String: Refusals] = [:]
+    private var sites: [ByteText: Refusals] = [:]
 
     var isEmpty: Bool { sites.isEmpty }
 

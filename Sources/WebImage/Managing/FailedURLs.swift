@@ -2,7 +2,7 @@ internal import Threading
 
 /// The failed URLs of one process (SDWebImageManager's `failedURLs`): they are not requested again without `retryFailed`.
 public final class FailedURLs: Sendable {
-    private let urls = Locked(Set<String>())
+    private let urls = Locked(Set<ByteText>())
 
     init() {}
 

@@ -29,7 +29,7 @@ public final class ImagePrefetcher: ImagePrefetching {
     private struct State {
         weak var delegate: (any ImagePrefetcherDelegate)?
         var tokens: [ObjectIdentifier: PrefetchToken] = [:]
-        var slots: [String: PrefetchToken] = [:]
+        var slots: [ByteText: PrefetchToken] = [:]
     }
 
     /// The loader of the images.

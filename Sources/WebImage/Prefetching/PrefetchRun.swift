@@ -17,10 +17,10 @@ struct PrefetchRun {
     private(set) var finishedCount = 0
     private(set) var skippedCount = 0
     /// Waiting duplicates of each URL that is being loaded.
-    private var duplicates: [String: Int] = [:]
+    private var duplicates: [ByteText: Int] = [:]
     /// Duplicates whose first has loaded: loading them is a hit.
     private var hits: [String] = []
-    private var failures: [String: WebImageError] = [:]
+    private var failures: [ByteText: WebImageError] = [:]
 
     /// * `didEnd`: receives each URL's result before its events.
     /// * `didClose`: called when no more loads are needed; those that wait have to return.
@@ -77,7 +77,7 @@ struct PrefetchRun {
     private mutating func endOpen() {
         guard finishedCount < urls.count else { return }
         let error = WebImageError(.cancelled, "the list ended before it")
-        var open = hits + duplicates.flatMap { Array(repeating: $0.key, count: $0.value + 1) }
+        var open = hits + duplicates.flatMap { Array(repeating: $0.key.text, count: $0.value + 1) }
         open += urls[next...]
         for url in open { settle(url, .failure(error)) }
     }

@@ -6,7 +6,7 @@ struct HostsFile {
     /// Bytes that are read of it.
     private static let most = 16 << 20
     private let path: String
-    private var names: [String: [IPAddress]] = [:]
+    private var names: [ByteText: [IPAddress]] = [:]
     private var version = FileVersion.none
     private var nextLook = -Double.infinity
 
@@ -39,14 +39,14 @@ struct HostsFile {
         return bytes
     }
 
-    static func parse(_ bytes: [UInt8]) -> [String: [IPAddress]] {
-        var names: [String: [IPAddress]] = [:]
+    static func parse(_ bytes: [UInt8]) -> [ByteText: [IPAddress]] {
+        var names: [ByteText: [IPAddress]] = [:]
         for line in bytes.split(separator: UInt8(ascii: "\n")) {
             let words = line.prefix { $0 != UInt8(ascii: "#") }
                 .split { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") || $0 == UInt8(ascii: "\r") }
             guard words.count > 1, let address = IPAddress(String(decoding: words[0], as: UTF8.self)) else { continue }
             for word in words.dropFirst() {
-                names[String(decoding: word, as: UTF8.self).lowercased(), default: []].append(address)
+                names[String(decoding: word, as: UTF8.self).asciiLowercased, default: []].append(address)
             }
         }
         return names

@@ -42,7 +42,7 @@ struct NameCache {
     /// Seconds a refusal is kept.
     static let refusalLifetime = 60.0
     private let capacity: Int
-    private var names: [String: CachedName] = [:]
+    private var names: [ByteText: CachedName] = [:]
     private var order: Deque<(name: CachedName, number: Int)> = []
     private var nextNumber = 1
 

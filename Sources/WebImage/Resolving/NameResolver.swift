@@ -141,7 +141,7 @@ final class NameResolver {
 
     /// What is known of a name without a resolver.
     private func local(_ name: CachedName, now: Double) -> NameCache.Entry? {
-        let bare = name.text.hasSuffix(".") ? String(name.text.dropLast()) : name.text
+        let bare = name.text.utf8.last == UInt8(ascii: ".") ? String(Substring(name.text.utf8.dropLast())) : name.text
         let entry: NameCache.Entry?
         switch SpecialNames.reply(for: bare) {
         case .addresses(let all, _): entry = usable(all)

@@ -14,8 +14,8 @@ enum SpecialNames {
     }
 
     private static func isIn(_ domain: String, _ name: String) -> Bool {
-        guard name.hasSuffix(domain) else { return false }
-        return name.utf8.count == domain.utf8.count || name.dropLast(domain.utf8.count).last == "."
+        guard name.endsWithBytes(of: domain) else { return false }
+        return name.utf8.count == domain.utf8.count || name.utf8.dropLast(domain.utf8.count).last == UInt8(ascii: ".")
     }
 
     /// Whether DNS can ask for it: labels of 1 to 63 bytes, 253 in all (RFC 1035, section 2.3.4).

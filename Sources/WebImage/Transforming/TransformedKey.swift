@@ -16,15 +16,18 @@ public enum TransformedKey {
 
     /// Where the extension of the last component of the path begins.
     private static func dot(_ key: String) -> String.Index? {
-        var start = key.startIndex
-        if let scheme = key.firstRange(of: "://") {
+        let bytes = key.utf8
+        var start = bytes.startIndex
+        if let scheme = bytes.firstRange(of: "://".utf8) {
             // The dots of a host are none of the path's.
-            start = key[scheme.upperBound...].firstIndex { "/?#".contains($0) } ?? key.endIndex
+            start = bytes[scheme.upperBound...].firstIndex { "/?#".utf8.contains($0) } ?? bytes.endIndex
         }
-        let end = key[start...].firstIndex { $0 == "?" || $0 == "#" } ?? key.endIndex
-        let path = key[start..<end]
-        let name = path.lastIndex(of: "/").map { path[path.index(after: $0)...] } ?? path
-        guard let dot = name.lastIndex(of: "."), dot > name.startIndex, name.index(after: dot) < name.endIndex else {
+        let end = bytes[start...].firstIndex { "?#".utf8.contains($0) } ?? bytes.endIndex
+        let path = bytes[start..<end]
+        let name = path.lastIndex(of: UInt8(ascii: "/")).map { path[path.index(after: $0)...] } ?? path
+        guard let dot = name.lastIndex(of: UInt8(ascii: ".")), dot > name.startIndex,
+            name.index(after: dot) < name.endIndex
+        else {
             return nil
         }
         return dot

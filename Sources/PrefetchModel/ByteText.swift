@@ -1,0 +1,127 @@
+internal import Glibc
+
+/// A text that is equal, ordered and hashed by its UTF-8. `String` takes canonically equivalent texts for one (UAX #15): `é` in one code
+/// point and in two, the Kelvin sign and `K`. URLs, hosts, and the names of headers, columns and files are bytes, so they are keys of
+/// dictionaries and members of sets only as this. It shares the storage of its string: making one allocates nothing.
+public struct ByteText: Sendable, Hashable, Comparable, ExpressibleByStringLiteral, CustomStringConvertible {
+    /// The text.
+    public let text: String
+
+    /// Takes a text.
+    public init(_ text: String) { self.text = text }
+
+    /// Takes a text.
+    public init(stringLiteral text: String) { self.text = text }
+
+    /// The text.
+    public var description: String { text }
+
+    /// Hashes the bytes.
+    public func hash(into hasher: inout Hasher) {
+        text.utf8.span.withUnsafeBytes { hasher.combine(bytes: $0) }
+        // No byte of UTF-8, so that no two texts in a row are hashed as two others.
+        hasher.combine(0xFF as UInt8)
+    }
+
+    /// Whether the bytes are the same.
+    public static func == (one: Self, other: Self) -> Bool { order(one.text, other.text) == 0 }
+
+    /// Whether the bytes come before the others.
+    public static func < (one: Self, other: Self) -> Bool { order(one.text, other.text) < 0 }
+
+    private static func order(_ one: String, _ other: String) -> Int {
+        one.utf8.span.withUnsafeBytes { one in
+            other.utf8.span.withUnsafeBytes { other in
+                let shared = min(one.count, other.count)
+                // An empty span has no address.
+                guard shared > 0, let first = one.baseAddress, let second = other.baseAddress else {
+                    return one.count - other.count
+                }
+                let difference = memcmp(first, second, shared)
+                return difference == 0 ? one.count - other.count : Int(difference)
+            }
+        }
+    }
+}
+
+extension StringProtocol {
+    /// Whether both are the same bytes, which `==` does not say.
+    package func hasBytes(of other: some StringProtocol) -> Bool { utf8.elementsEqual(other.utf8) }
+
+    /// Whether it begins with these bytes: `hasPrefix` compares characters.
+    package func startsWithBytes(of other: some StringProtocol) -> Bool { utf8.starts(with: other.utf8) }
+
+    /// Whether it ends with these bytes.
+    package func endsWithBytes(of other: some StringProtocol) -> Bool {
+        utf8.reversed().starts(with: other.utf8.reversed())
+    }
+
+    /// A to Z in lower case, as protocols compare names; `lowercased()` makes the Kelvin sign a k.
+    package var asciiLowercased: String {
+        guard utf8.contains(where: { $0 >= 0x41 && $0 <= 0x5A }) else { return String(self) }
+        return String(decoding: utf8.map { $0 >= 0x41 && $0 <= 0x5A ? $0 | 0x20 : $0 }, as: UTF8.self)
+    }
+
+    /// Whether both are the same in ASCII's lower case.
+    package func isASCIICaseInsensitivelyEqual(to other: some StringProtocol) -> Bool {
+        func lower(_ byte: UInt8) -> UInt8 { byte >= 0x41 && byte <= 0x5A ? byte | 0x20 : byte }
+        return utf8.count == other.utf8.count && zip(utf8, other.utf8).allSatisfy { lower($0) == lower($1) }
+    }
+}
+
+extension Substring {
+    /// Its parts between these bytes of ASCII. `split` on characters leaves a separator that a combining mark follows, and the line break of
+    /// two bytes.
+    package func split(
+        atByte separator: Unicode.Scalar, maxSplits: Int = .max, omittingEmptySubsequences: Bool = true
+    ) -> [Substring] {
+        utf8.split(
+            separator: UInt8(ascii: separator), maxSplits: maxSplits,
+            omittingEmptySubsequences: omittingEmptySubsequences
+        ).map { Substring($0) }
+    }
+}
+
+extension String {
+    /// As that of a substring.
+    package func split(
+        atByte separator: Unicode.Scalar, maxSplits: Int = .max, omittingEmptySubsequences: Bool = true
+    ) -> [Substring] {
+        self[...].split(
+            atByte: separator, maxSplits: maxSplits, omittingEmptySubsequences: omittingEmptySubsequences)
+    }
+}
+
+extension Dictionary where Key == ByteText {
+    package subscript(_ text: String) -> Value? {
+        get { self[ByteText(text)] }
+        _modify { yield &self[ByteText(text)] }
+    }
+
+    package subscript(_ text: String, default value: @autoclosure () -> Value) -> Value {
+        get { self[ByteText(text), default: value()] }
+        _modify { yield &self[ByteText(text), default: value()] }
+    }
+
+    @discardableResult
+    package mutating func removeValue(forKey text: String) -> Value? { removeValue(forKey: ByteText(text)) }
+
+    @discardableResult
+    package mutating func updateValue(_ value: Value, forKey text: String) -> Value? {
+        updateValue(value, forKey: ByteText(text))
+    }
+}
+
+extension Set<ByteText> {
+    package func contains(_ text: String) -> Bool { contains(ByteText(text)) }
+
+    @discardableResult
+    package mutating func insert(_ text: String) -> (inserted: Bool, memberAfterInsert: ByteText) {
+        insert(ByteText(text))
+    }
+
+    @discardableResult
+    package mutating func remove(_ text: String) -> ByteText? { remove(ByteText(text)) }
+
+    package init(texts: some Sequence<String>) { self.init(texts.lazy.map { ByteText($0) }) }
+}

@@ -8,7 +8,7 @@ public struct ByteText: Sendable, Hashable, Comparable, ExpressibleByStringLiter
     public let text: String
 
     /// Takes a text.
-    public init(_ text: String) { self.text = text }
+    @inlinable public init(_ text: String) { self.text = text }
 
     /// Takes a text.
     public init(stringLiteral text: String) { self.text = text }
@@ -19,12 +19,19 @@ public struct ByteText: Sendable, Hashable, Comparable, ExpressibleByStringLiter
     /// Hashes the bytes.
     public func hash(into hasher: inout Hasher) {
         text.utf8.span.withUnsafeBytes { hasher.combine(bytes: $0) }
-        // No byte of UTF-8, so that no two texts in a row are hashed as two others.
-        hasher.combine(0xFF as UInt8)
     }
 
     /// Whether the bytes are the same.
-    public static func == (one: Self, other: Self) -> Bool { order(one.text, other.text) == 0 }
+    public static func == (one: Self, other: Self) -> Bool {
+        one.isSameString(as: other)
+            || one.text.utf8.count == other.text.utf8.count && order(one.text, other.text) == 0
+    }
+
+    /// Whether both are one string in memory, as most keys are that are found: `String` asks the same first.
+    private func isSameString(as other: Self) -> Bool {
+        typealias Words = (UInt64, UInt64)
+        return unsafeBitCast(self, to: Words.self) == unsafeBitCast(other, to: Words.self)
+    }
 
     /// Whether the bytes come before the others.
     public static func < (one: Self, other: Self) -> Bool { order(one.text, other.text) < 0 }
@@ -46,24 +53,24 @@ public struct ByteText: Sendable, Hashable, Comparable, ExpressibleByStringLiter
 
 extension StringProtocol {
     /// Whether both are the same bytes, which `==` does not say.
-    package func hasBytes(of other: some StringProtocol) -> Bool { utf8.elementsEqual(other.utf8) }
+    @inlinable package func hasBytes(of other: some StringProtocol) -> Bool { utf8.elementsEqual(other.utf8) }
 
     /// Whether it begins with these bytes: `hasPrefix` compares characters.
-    package func startsWithBytes(of other: some StringProtocol) -> Bool { utf8.starts(with: other.utf8) }
+    @inlinable package func startsWithBytes(of other: some StringProtocol) -> Bool { utf8.starts(with: other.utf8) }
 
     /// Whether it ends with these bytes.
-    package func endsWithBytes(of other: some StringProtocol) -> Bool {
+    @inlinable package func endsWithBytes(of other: some StringProtocol) -> Bool {
         utf8.reversed().starts(with: other.utf8.reversed())
     }
 
     /// A to Z in lower case, as protocols compare names; `lowercased()` makes the Kelvin sign a k.
-    package var asciiLowercased: String {
+    @inlinable package var asciiLowercased: String {
         guard utf8.contains(where: { $0 >= 0x41 && $0 <= 0x5A }) else { return String(self) }
         return String(decoding: utf8.map { $0 >= 0x41 && $0 <= 0x5A ? $0 | 0x20 : $0 }, as: UTF8.self)
     }
 
     /// Whether both are the same in ASCII's lower case.
-    package func isASCIICaseInsensitivelyEqual(to other: some StringProtocol) -> Bool {
+    @inlinable package func isASCIICaseInsensitivelyEqual(to other: some StringProtocol) -> Bool {
         func lower(_ byte: UInt8) -> UInt8 { byte >= 0x41 && byte <= 0x5A ? byte | 0x20 : byte }
         return utf8.count == other.utf8.count && zip(utf8, other.utf8).allSatisfy { lower($0) == lower($1) }
     }
@@ -72,7 +79,7 @@ extension StringProtocol {
 extension Substring {
     /// Its parts between these bytes of ASCII. `split` on characters leaves a separator that a combining mark follows, and the line break of
     /// two bytes.
-    package func split(
+    @inlinable package func split(
         atByte separator: Unicode.Scalar, maxSplits: Int = .max, omittingEmptySubsequences: Bool = true
     ) -> [Substring] {
         utf8.split(
@@ -84,7 +91,7 @@ extension Substring {
 
 extension String {
     /// As that of a substring.
-    package func split(
+    @inlinable package func split(
         atByte separator: Unicode.Scalar, maxSplits: Int = .max, omittingEmptySubsequences: Bool = true
     ) -> [Substring] {
         self[...].split(
@@ -92,36 +99,37 @@ extension String {
     }
 }
 
+// Inlined, so that they are specialised for the values where they are used.
 extension Dictionary where Key == ByteText {
-    package subscript(_ text: String) -> Value? {
+    @inlinable package subscript(_ text: String) -> Value? {
         get { self[ByteText(text)] }
         _modify { yield &self[ByteText(text)] }
     }
 
-    package subscript(_ text: String, default value: @autoclosure () -> Value) -> Value {
+    @inlinable package subscript(_ text: String, default value: @autoclosure () -> Value) -> Value {
         get { self[ByteText(text), default: value()] }
         _modify { yield &self[ByteText(text), default: value()] }
     }
 
-    @discardableResult
+    @discardableResult @inlinable
     package mutating func removeValue(forKey text: String) -> Value? { removeValue(forKey: ByteText(text)) }
 
-    @discardableResult
+    @discardableResult @inlinable
     package mutating func updateValue(_ value: Value, forKey text: String) -> Value? {
         updateValue(value, forKey: ByteText(text))
     }
 }
 
 extension Set<ByteText> {
-    package func contains(_ text: String) -> Bool { contains(ByteText(text)) }
+    @inlinable package func contains(_ text: String) -> Bool { contains(ByteText(text)) }
 
-    @discardableResult
+    @discardableResult @inlinable
     package mutating func insert(_ text: String) -> (inserted: Bool, memberAfterInsert: ByteText) {
         insert(ByteText(text))
     }
 
-    @discardableResult
+    @discardableResult @inlinable
     package mutating func remove(_ text: String) -> ByteText? { remove(ByteText(text)) }
 
-    package init(texts: some Sequence<String>) { self.init(texts.lazy.map { ByteText($0) }) }
+    @inlinable package init(texts: some Sequence<String>) { self.init(texts.lazy.map { ByteText($0) }) }
 }

@@ -65,7 +65,7 @@ struct CreatedCaches: Sendable {
             if count == 0 { break }
             bytes += piece[..<count]
         }
-        return String(decoding: bytes, as: UTF8.self).split(separator: "\n").map(String.init)
+        return String(decoding: bytes, as: UTF8.self).split(atByte: "\n").map(String.init)
     }
 
     private static func digest(_ origin: String) -> String {

@@ -4,6 +4,7 @@ import Testing
 import WebImage
 
 @testable import Prefetch
+@testable import Queue
 
 @Suite("Batches take URLs for their bytes", .timeLimit(.minutes(1)))
 struct URLBytesWorkerTests {
@@ -57,6 +58,18 @@ struct URLBytesWorkerTests {
         _ = try await fixture.submit(urls, to: queue)
         let again = try await fixture.worker().run()
         #expect(again[.blacklisted] == EquivalentPaths.all.count && again[.hit] == EquivalentPaths.all.count)
+    }
+
+    @Test("A record of a URL that begins with a mark is read, and a note has no line break of its text")
+    func records() {
+        let detail = FailureDetail(line: 3, url: "\u{301}x", outcome: .invalidURL, detail: "\u{301}no URL")
+        #expect(FailureDetail(encoded: detail.encoded()) == detail)
+        var note = OpenURLNote(batch: "b", index: 1, state: .transferring, claimed: 2, elapsed: 3)
+        note.host = "a \u{301}b\r\nc"
+        note.detail = "\u{301}first\r\nsecond"
+        let text = note.encoded
+        #expect(!text.utf8.contains { $0 == 0x0A || $0 == 0x0D })
+        #expect(OpenURLNote(text[...])?.detail.utf8.elementsEqual("\u{301}first  second".utf8) == true)
     }
 
     @Test("A dry run counts no duplicates among them, and looks for the image of each")

@@ -103,6 +103,23 @@ struct URLBytesTests {
         }
     }
 
+    @Test("What separates is a byte, whatever mark follows it")
+    func separators() {
+        #expect(RobotsTag.refusal(of: ["noindex,\u{301}"], agent: "prefetch") == "noindex")
+        #expect(Freshness.seconds(control: ["max-age=60,\u{301}"], expires: nil, date: nil, age: nil, now: 0) == 60)
+        let credentials = Netrc.credentials(in: "# a comment\r\nmachine a.example login u password p\r\n")
+        #expect(credentials == [Credential(user: "u", password: "p", hosts: ["a.example"])])
+        let name = SDWebImageFileName.name(forKey: "http://h.x/a.png?\u{301}.b", layout: .v5)
+        #expect(name?.hasSuffix(".png") == true)
+    }
+
+    @Test("The rules of robots.txt for a program with the Kelvin sign are not for the one with a k")
+    func kelvinAgent() throws {
+        let rules = "User-agent: \u{212A}bot\nDisallow: /"
+        #expect(RobotsRules(text: rules, agent: "kbot").allow("/a.png"))
+        #expect(!RobotsRules(text: "User-agent: KBOT\nDisallow: /", agent: "kbot").allow("/a.png"))
+    }
+
     @Test("A host with the Kelvin sign is another host than the one with a k")
     func kelvinHost() throws {
         let kelvin = try RequestURL("http://bloc\u{212A}.example/")

@@ -9,9 +9,14 @@ final class DownloadObserver {
         self.listeners = listeners
     }
 
-    func didReceiveResponse(_ operation: DownloadOperation, _ status: Int, received: Int, expected: Int?) {
+    /// * `isWanted`: whether its body is the image: an error and a 304 are no progress (SDWebImageDownloaderOperation).
+    func didReceiveResponse(
+        _ operation: DownloadOperation, _ status: Int, isWanted: Bool, received: Int, expected: Int?
+    ) {
         lastReported = 0
-        for waiter in operation.waiters { waiter.progress?(0, expected ?? 0) }
+        if isWanted {
+            for waiter in operation.waiters { waiter.progress?(0, expected ?? 0) }
+        }
         listeners.tell(.response, of: operation, received: received, expected: expected) { $0.statusCode = status }
     }
 

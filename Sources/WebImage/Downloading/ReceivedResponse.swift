@@ -194,7 +194,10 @@ struct ReceivedResponse {
         let status = info.status
         isWanted = (200..<300).contains(status)
         guard !info.isRedirect else { return }
-        operation.observer?.didReceiveResponse(operation, status, received: received, expected: expected)
+        defer {
+            operation.observer?.didReceiveResponse(
+                operation, status, isWanted: isWanted, received: received, expected: expected)
+        }
         guard let rules = limits.rules, status != 304 else { return }
         do throws(WebImageError) {
             let response = DownloadResponse(

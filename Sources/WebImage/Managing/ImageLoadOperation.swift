@@ -52,7 +52,11 @@ extension ImageManager {
         let task = Task<Result<LoadedImage, WebImageError>, Never> {
             let result: Result<LoadedImage, WebImageError>
             do throws(WebImageError) {
-                let loaded = try await loadImage(image, progress: progress) { completed?(.success($0)) }
+                let loaded = try await loadImage(image, progress: progress) { cached in
+                    if !Task.isCancelled { completed?(.success(cached)) }
+                }
+                // Since the load has ended.
+                if Task.isCancelled { throw WebImageError.downloadCancelled }
                 result = .success(loaded)
                 // The cached image was told already.
                 if loaded.outcome == .notModified { return result }

@@ -191,7 +191,10 @@ public final class ImageManager: ImageLoading {
         let loaded = try await running.run { [self, request] () throws(WebImageError) in
             // Cancelled before the cache lookup.
             if Task.isCancelled { throw .downloadCancelled }
-            return try await load(request)
+            let loaded = try await load(request)
+            // Or while the image was checked, made or stored: it stays in the cache, and nobody is given it.
+            if Task.isCancelled { throw .downloadCancelled }
+            return loaded
         }
         // SDWebImage takes a URL off the list when it was downloaded.
         if options.contains(.retryFailed), !policy.isCheckedBeforeCache || loaded.outcome == .downloaded {

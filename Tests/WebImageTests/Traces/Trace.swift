@@ -94,3 +94,40 @@ final class Trace: ImageManagerDelegate, ImagePrefetcherDelegate {
         _ imagePrefetcher: any ImagePrefetching, didFinishWithTotalCount totalCount: Int, skippedCount: Int
     ) { note("  didFinishWithTotalCount \(totalCount) skippedCount \(skippedCount)") }
 }
+
+/// Cancels a load from a call of its delegate.
+final class CancellingDelegate: ImageManagerDelegate {
+    enum Call {
+        case question, transform
+    }
+
+    private let call: Call
+    private let operation = Locked<ImageLoadOperation?>(nil)
+    private let isSet = BlockingLatch()
+
+    init(_ call: Call) { self.call = call }
+
+    /// The load to cancel, whose call waits for it.
+    func cancel(_ operation: ImageLoadOperation) {
+        self.operation.withLock { $0 = operation }
+        isSet.open()
+    }
+
+    private func cancel(in call: Call) {
+        guard call == self.call else { return }
+        isSet.wait()
+        operation.withLock { $0 }?.cancel()
+    }
+
+    func imageManager(_ imageManager: ImageManager, shouldDownloadImageFor url: String) -> Bool {
+        cancel(in: .question)
+        return true
+    }
+
+    func imageManager(
+        _ imageManager: ImageManager, transformDownloadedImage image: ImageBody, info: ImageInfo, for url: String
+    ) -> [UInt8]? {
+        cancel(in: .transform)
+        return nil
+    }
+}

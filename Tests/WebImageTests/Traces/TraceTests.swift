@@ -228,16 +228,13 @@ struct TraceTests {
         ) { mode in
             let bench = try Bench(mode)
             _ = bench.fixture.image("/a.png")
-            let manager = bench.manager
-            let url = bench.origin.url("/a.png")
-            let completed = bench.trace.completed("/a.png")
-            let task = Task { () -> Result<LoadedImage, WebImageError> in
-                withUnsafeCurrentTask { $0?.cancel() }
-                do throws(WebImageError) { return .success(try await manager.loadImage(with: url)) } catch {
-                    return .failure(error)
-                }
-            }
-            completed(await task.value)
+            let canceller = CancellingDelegate(.question)
+            bench.manager.delegate = canceller
+            bench.trace.note("load /a.png, cancelled by the delegate that is asked for it")
+            let operation = bench.manager.startLoad(
+                with: bench.origin.url("/a.png"), completed: bench.trace.completed("/a.png"))
+            canceller.cancel(operation)
+            _ = try? await operation.image
             bench.trace.note("requests: \(bench.origin.requestCount())")
             return bench.trace.text
         },
@@ -254,6 +251,23 @@ struct TraceTests {
             operation.cancel()
             _ = try? await operation.image
             bench.trace.note("failed URLs: \(bench.manager.failedURLs.count)")
+            return bench.trace.text
+        },
+        Flow(
+            name: "cancel during the transform",
+            source:
+                "[0] SDWebImageManager, the guards of the completions: \"if (strongOperation && !strongOperation.isCancelled)\" stands before each of them, that of a transformed image included; the image is stored"
+        ) { mode in
+            let bench = try Bench(mode)
+            bench.origin.route("/a.png", OriginResponse(body: GeneratedImage.png(seed: 9, width: 9, height: 9)))
+            let url = bench.origin.url("/a.png")
+            let canceller = CancellingDelegate(.transform)
+            bench.manager.delegate = canceller
+            bench.trace.note("load /a.png, cancelled by its transformation")
+            let operation = bench.manager.startLoad(with: url, completed: bench.trace.completed("/a.png"))
+            canceller.cancel(operation)
+            _ = try? await operation.image
+            bench.trace.note("in the cache: \(await bench.manager.diskImageExists(for: url))")
             return bench.trace.text
         },
         Flow(

@@ -39,6 +39,19 @@ package final class DecodeLock: Sendable {
         }
     }
 
+    /// Runs a check concurrently with others; alone, if there is somebody to be told.
+    /// * `didChangeExclusive`: called with true when it starts, and with false after it.
+    nonisolated(nonsending) func run<Value>(
+        _ didChangeExclusive: (@Sendable (Bool) async -> Void)?, _ body: () throws(WebImageError) -> Value
+    ) async throws(WebImageError) -> Value {
+        await begin(alone: didChangeExclusive != nil)
+        await didChangeExclusive?(true)
+        let result = Result { () throws(WebImageError) in try body() }
+        await didChangeExclusive?(false)
+        end()
+        return try result.get()
+    }
+
     package func end() {
         let admitted = state.withLock { state -> [Waiter] in
             state.running -= 1

@@ -1,7 +1,8 @@
 /// Controls a manager (SDWebImageManagerDelegate). Called on the manager's threads, concurrently for different URLs, while other loads of
 /// the same image wait: it must be quick. All methods are optional. Not used by workers.
 public protocol ImageManagerDelegate: AnyObject, Sendable {
-    /// Called if an image is not in the cache and its URL is not on the list of failed URLs.
+    /// Called if an image is not in the cache and its URL is not on the list of failed URLs; also for a load that waits for the download of
+    /// another one, whose image it shares.
     /// - Parameters:
     ///   - imageManager: the manager.
     ///   - url: the URL as given, byte for byte.

@@ -11,6 +11,7 @@ package final class LoadPipeline: Sendable {
     private let decryptor: (@Sendable (_ bytes: ImageBody, _ url: String) -> [UInt8]?)?
     private let loaders: ImageLoadersManager?
     private let turns = DecodeLock()
+    private let shared = SharedDownloads()
 
     init(
         cache: ImageCache, downloader: ImageDownloader, coder: ImageCoder,
@@ -33,13 +34,22 @@ package final class LoadPipeline: Sendable {
             try request.willUseNetwork?()
             throw WebImageError(.notCached, "not in the cache, and the network was not to be asked")
         }
-        let transfer = try await transfer(of: key)
+        let (transfer, follower) = try await shared.transfer(of: key, request, cache.transfers)
         defer { transfer.release() }
         // After waiting, it is usually in the cache.
-        if let image = inMemory(request) { return image }
-        if let image = try onDisk(key, request) { return image }
+        if let image = inMemory(request) { return image.served(to: follower) }
+        if let image = try onDisk(key, request) { return image.served(to: follower) }
         if request.variant != nil, let image = try await fromOriginal(request) { return image }
         try request.willUseNetwork?()
+        guard request.usesMemory else { return try await download(key, request) }
+        return try await shared.lead(key, request) { request async throws(WebImageError) in
+            try await download(key, request)
+        }
+    }
+
+    private nonisolated(nonsending) func download(
+        _ key: CacheKey, _ request: LoadRequest
+    ) async throws(WebImageError) -> LoadResult {
         do throws(WebImageError) {
             return request.mirrors.isEmpty
                 ? try await fetch(from: request.url, key, request) : try await fetchFromMirrors(key, request)
@@ -129,7 +139,7 @@ package final class LoadPipeline: Sendable {
     private nonisolated(nonsending) func fromOriginal(
         _ request: LoadRequest
     ) async throws(WebImageError) -> LoadResult? {
-        try await withDecodeLock(request) { () throws(WebImageError) in try storeFromOriginal(request) }
+        try await turns.run(request.decodesExclusively) { () throws(WebImageError) in try storeFromOriginal(request) }
     }
 
     @inline(never)
@@ -265,7 +275,7 @@ package final class LoadPipeline: Sendable {
             guard ![.cancelled, .localFault, .imageRefused].contains(failure.code) else { throw failure }
             var other = request
             // Headers that may carry credentials are only for the URL's site.
-            if !Self.areOfOneSite(request.url, mirror) { other.headers.removeAll { !$0.isSafeAcrossSites } }
+            if !RequestURL.areOfOneSite(request.url, mirror) { other.headers.removeAll { !$0.isSafeAcrossSites } }
             other.isFromMirror = true
             do throws(WebImageError) {
                 return try await fetch(from: mirror, key, other)
@@ -277,11 +287,6 @@ package final class LoadPipeline: Sendable {
             }
         }
         throw failure
-    }
-
-    private static func areOfOneSite(_ url: String, _ mirror: String) -> Bool {
-        guard let one = try? RequestURL(url), let other = try? RequestURL(mirror) else { return false }
-        return one.origin == other.origin
     }
 
     /// * `present`: the cached image, for a conditional request.
@@ -363,7 +368,7 @@ package final class LoadPipeline: Sendable {
         _ request: LoadRequest
     ) throws(WebImageError) -> LoadResult? {
         // A 304 need not repeat unchanged fields (RFC 9110, section 15.4.5).
-        var validators = validators(download, request)
+        var validators = request.validators(of: download)
         validators.etag = validators.etag ?? known.etag
         validators.lastModified = validators.lastModified ?? known.lastModified
         if validators.freshUntil == nil, let end = known.freshUntil {
@@ -385,20 +390,8 @@ package final class LoadPipeline: Sendable {
     private nonisolated(nonsending) func storeWithDecodeLock(
         _ download: DownloadedImage, _ key: CacheKey, _ request: LoadRequest
     ) async throws(WebImageError) -> LoadResult {
-        try await withDecodeLock(request) { () throws(WebImageError) in try store(download, key, request) }
-    }
-
-    /// Decodes concurrently with other images, or exclusively if requested.
-    private nonisolated(nonsending) func withDecodeLock<Value>(
-        _ request: LoadRequest, _ body: () throws(WebImageError) -> Value
-    ) async throws(WebImageError) -> Value {
-        let didChangeExclusive = request.decodesExclusively
-        await turns.begin(alone: didChangeExclusive != nil)
-        await didChangeExclusive?(true)
-        let result = Result { () throws(WebImageError) in try body() }
-        await didChangeExclusive?(false)
-        turns.end()
-        return try result.get()
+        try await turns.run(request.decodesExclusively) { () throws(WebImageError) in try store(download, key, request)
+        }
     }
 
     @inline(never)
@@ -525,14 +518,7 @@ package final class LoadPipeline: Sendable {
 
     private func keptValidators(_ download: DownloadedImage, _ request: LoadRequest) -> HTTPValidators? {
         let isKept = request.options.keepsValidators || cache.disk.configuration.keepsHTTPValidators
-        return isKept ? validators(download, request) : nil
-    }
-
-    private func validators(_ download: DownloadedImage, _ request: LoadRequest) -> HTTPValidators {
-        if request.isFromMirror { return HTTPValidators(key: request.key) }
-        return HTTPValidators(
-            etag: download.eTag, lastModified: download.lastModified, key: request.key,
-            freshUntil: download.freshFor.map { WallClock.seconds + $0 })
+        return isKept ? request.validators(of: download) : nil
     }
 
     /// The memory cache's removal count, needed for a later offer; nil if the request does not use memory.

@@ -73,6 +73,14 @@ package struct LoadRequest: Sendable {
         let size = PixelSize(width: original.width, height: original.height)
         try rules.judge(ImageHeader(format: original.format, size: size))
     }
+
+    /// What a later request for the image says of a response.
+    func validators(of download: DownloadedImage) -> HTTPValidators {
+        if isFromMirror { return HTTPValidators(key: key) }
+        return HTTPValidators(
+            etag: download.eTag, lastModified: download.lastModified, key: key,
+            freshUntil: download.freshFor.map { WallClock.seconds + $0 })
+    }
 }
 
 extension ImageHeader {
@@ -84,5 +92,12 @@ extension ImageHeader {
     init(arriving info: ImageInfo) {
         self.init(info)
         mayTurn = info.orientation == .up && [.png, .webp].contains(info.format)
+    }
+}
+
+extension RequestURL {
+    static func areOfOneSite(_ url: String, _ mirror: String) -> Bool {
+        guard let one = try? RequestURL(url), let other = try? RequestURL(mirror) else { return false }
+        return one.origin.hasBytes(of: other.origin)
     }
 }

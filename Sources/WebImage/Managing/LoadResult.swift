@@ -5,6 +5,14 @@ package final class LoadResult: Sendable {
 
     init(_ image: LoadedImage) { self.image = image }
 
+    /// The same image for a load that waited for another one: what that downloaded is from no cache.
+    func served(to follower: SharedDownloads.Follower?) -> LoadResult {
+        guard let follower, follower.isServed else { return self }
+        var image = image
+        image.cacheType = .none
+        return LoadResult(image)
+    }
+
     /// The same image, loaded from a mirror after other attempts.
     func fromMirror(_ mirror: String, attemptsBefore: Int) -> LoadResult {
         var image = image

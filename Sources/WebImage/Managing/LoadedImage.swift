@@ -14,9 +14,9 @@ public struct LoadedImage: Sendable {
     public var byteCount: Int
     /// SHA-256 of the bytes, 32 of them; nil if it was not computed.
     public var sha256: [UInt8]?
-    /// Where it came from.
+    /// Where it came from; `none` for what was downloaded, also by another load for which this one waited.
     public var cacheType: ImageCacheType
-    /// `downloaded`, `hit` or `notModified`.
+    /// `downloaded`, `hit` or `notModified`. A download counts once: who waited for that of another load has a `hit`.
     public var outcome: PrefetchOutcome
     /// The status code of the response; nil without a request.
     public var httpStatus: Int?

@@ -276,13 +276,20 @@ struct TraceTests {
                 "[2] SDWebImageDownloader, URLCallbacks: callers of one URL share its download, and each gets its completion"
         ) { mode in
             let bench = try Bench(mode)
-            bench.origin.route("/a.png", OriginResponse(body: GeneratedImage.png(seed: 9, width: 9, height: 9)))
+            let body = GeneratedImage.png(seed: 9, width: 9, height: 9)
+            bench.origin.route("/a.png", OriginResponse(body: body, fault: .stallBeforeHeader))
             let url = bench.origin.url("/a.png")
-            bench.trace.note("load /a.png, twice at once")
-            let operations = (0..<2).map { _ in bench.manager.startLoad(with: url) }
-            var ends: [String] = []
-            for operation in operations { ends.append(Trace.text(.success(try await operation.image))) }
-            for end in ends.sorted() { bench.trace.note("  completed /a.png: \(end)") }
+            let trace = bench.trace
+            trace.note("load /a.png, and again while it is requested")
+            let first = bench.manager.startLoad(with: url, progress: trace.progress)
+            await bench.origin.waitForRequests(1)
+            let second = bench.manager.startLoad(with: url) { trace.note("  progress \($0), \($1) of the second") }
+            // Its question is the fourth line.
+            await trace.wait(for: 4)
+            bench.origin.release("/a.png")
+            for operation in [first, second] {
+                trace.note("  completed /a.png: \(Trace.text(.success(try await operation.image)))")
+            }
             bench.trace.note("requests: \(bench.origin.requestCount())")
             return bench.trace.text
         },

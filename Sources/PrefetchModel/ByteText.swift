@@ -23,14 +23,7 @@ public struct ByteText: Sendable, Hashable, Comparable, ExpressibleByStringLiter
 
     /// Whether the bytes are the same.
     public static func == (one: Self, other: Self) -> Bool {
-        one.isSameString(as: other)
-            || one.text.utf8.count == other.text.utf8.count && order(one.text, other.text) == 0
-    }
-
-    /// Whether both are one string in memory, as most keys are that are found: `String` asks the same first.
-    private func isSameString(as other: Self) -> Bool {
-        typealias Words = (UInt64, UInt64)
-        return unsafeBitCast(self, to: Words.self) == unsafeBitCast(other, to: Words.self)
+        one.text.utf8.count == other.text.utf8.count && order(one.text, other.text) == 0
     }
 
     /// Whether the bytes come before the others.

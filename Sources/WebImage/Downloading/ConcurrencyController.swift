@@ -286,16 +286,7 @@ package struct ConcurrencyController: Sendable {
     private mutating func backOff(_ trouble: FailureWatch.Trouble, connections: Int) {
         if trouble.kind == .connect { roomUntil = now + Self.repetitionDelay }
         if !hasGrown, limit <= Self.start {
-            // The first transfers are too few to be the cause, but not the connections beside them.
-            if trouble.kind == .connect, keepsIdleConnections {
-                decideOnIdle(connections)
-                if !keepsIdleConnections {
-                    watchesFrom = roomUntil
-                    return failures.clear()
-                }
-            }
-            failures.accept()
-            return
+            return answerStart(trouble, connections: connections)
         }
         limitBefore = limitBefore ?? limit
         let why: ConcurrencyReason =
@@ -326,6 +317,20 @@ package struct ConcurrencyController: Sendable {
         watchesFrom = now + Self.repetitionDelay
         hold(seconds: 2)
         (direction, upFactor, hasGrown, reason) = (.up, Self.fastest.squareRoot(), true, why)
+    }
+
+    /// The first transfers are too few to be the cause. The connections beside them may be: they are closed, and if as much fails then, it is
+    /// the list's own.
+    private mutating func answerStart(_ trouble: FailureWatch.Trouble, connections: Int) {
+        let wereKept = keepsIdleConnections
+        if trouble.kind == .connect { decideOnIdle(connections) }
+        guard wereKept, !keepsIdleConnections else {
+            if !wereKept { idle = .cleared }
+            return failures.accept()
+        }
+        watchesFrom = roomUntil
+        holdsUntil = max(holdsUntil, roomUntil + 1)
+        failures.clear()
     }
 
     /// Decides what becomes of connections without a transfer when connects fail.

@@ -18,6 +18,8 @@ package struct CacheHits: Sendable {
     package init(_ disk: DiskCache, options: BatchOptions) {
         self.disk = disk
         cache = BatchCache(disk)
+        // The batch began before: what is found from now on stays until it ends.
+        disk.images.markFound(since: WallClock.now)
         self.options = options
         policy = options.blacklist
         rule = CacheKeyRule(options)

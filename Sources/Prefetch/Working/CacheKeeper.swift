@@ -11,6 +11,15 @@ final class CacheKeeper: Sendable {
         case low(String)
     }
 
+    /// The batches whose images are protected.
+    private struct Batches {
+        /// Seconds since 1970 by this machine's clock.
+        var since: [String: Double] = [:]
+        /// Those that may have had hits before hits were marked.
+        var unmarked: Set<String> = []
+        var marks: Bool
+    }
+
     /// Closed while the cache is full: nothing new starts, which is not a fault as long as some worker sweeps.
     let room = FaultGate()
     /// Rings when the cache was found full.
@@ -20,7 +29,7 @@ final class CacheKeeper: Sendable {
     /// Sweeps block for long; the worker's own threads have images to verify.
     private let threads: ThreadPool?
     private let protection = Locked<CacheProtection?>(nil)
-    private let batches = Locked<[String: Double]>([:])
+    private let batches: Locked<Batches>
     private let leaving = Locked<ContinuousClock.Instant?>(nil)
     private let lastSweep = Locked<ContinuousClock.Instant?>(nil)
     /// Until then another sweep for the size would probably remove nothing again.
@@ -30,6 +39,7 @@ final class CacheKeeper: Sendable {
         self.disk = disk
         self.limits = limits
         threads = limits.isEmpty ? nil : ThreadPool(threads: 1, name: "sweep")
+        batches = Locked(Batches(marks: limits.maxAge != nil || limits.maxSize != nil))
     }
 
     /// Whether another image may be stored: from the account, without a system call; one statvfs(2) if free space is required.
@@ -114,26 +124,35 @@ final class CacheKeeper: Sendable {
 
     // MARK: Protection
 
-    var protectedBatches: [String] { batches.withLock { Array($0.keys) } }
+    var protectedBatches: [String] { batches.withLock { Array($0.since.keys) } }
 
-    /// Protects images fetched since `since`, seconds since 1970 by this machine's clock, until ``release(_:)``.
+    /// Protects images fetched or found since `since`, seconds since 1970 by this machine's clock, until ``release(_:)``.
     func protect(_ batch: String, since: Double) {
-        batches.withLock { batches in batches[batch] = min(since, batches[batch] ?? since) }
+        let hasSwept = disk.sweep.hasSwept
+        batches.withLock { batches in
+            if hasSwept { batches.marks = true }
+            if batches.since[batch] == nil, !batches.marks { batches.unmarked.insert(batch) }
+            batches.since[batch] = min(since, batches.since[batch] ?? since)
+        }
         mark()
     }
 
     func release(_ ended: [String]) {
         guard !ended.isEmpty else { return }
-        batches.withLock { batches in for batch in ended { batches[batch] = nil } }
+        batches.withLock { batches in
+            for batch in ended { batches.since[batch] = nil }
+            batches.unmarked.subtract(ended)
+        }
         mark()
     }
 
     /// If this cannot be written, storing an image reports the error.
     private func mark() {
-        let since = batches.withLock { $0.values.min() }
+        let (since, marks, marksFound) = batches.withLock { ($0.since.values.min(), $0.marks, $0.unmarked.isEmpty) }
+        disk.images.markFound(since: marks ? since : nil)
         let known = protection.withLock { $0 }
         guard let mark = known ?? (try? CacheProtection(disk)) else { return }
         if known == nil { protection.withLock { $0 = mark } }
-        try? mark.set(since: since)
+        try? mark.set(since: since, marksFound: marksFound)
     }
 }

@@ -34,17 +34,22 @@ package final class CacheProtection: Sendable {
         }
     }
 
+    /// Nanoseconds since 1970, at least 1.
+    static func moment(_ seconds: Double) -> Int64 { max(1, Int64(min(max(seconds, 0), 9e9) * 1e9)) }
+
     deinit {
         directory.removeName(name)
         close(file)
     }
 
-    /// Protects everything stored, raised or looked up since that time, replacing the previous time.
+    /// Protects everything stored, raised or marked since that time, replacing the previous time.
     /// * `since`: seconds since 1970 by this machine's clock; nil protects nothing.
-    package func set(since: Double?) throws(WebImageError) {
-        // 0 means nothing.
-        var moment = since.map { max(1, Int64(min(max($0, 0), 9e9) * 1e9)) } ?? 0
-        let count = withUnsafeBytes(of: &moment) { pwrite(file, $0.baseAddress, $0.count, 0) }
+    /// * `marksFound`: whether what was found since then was marked (``ImageFiles/markFound(since:)``); otherwise nobody knows which images
+    ///   are in use, and all are protected.
+    package func set(since: Double?, marksFound: Bool = true) throws(WebImageError) {
+        // 0 means nothing, 1 everything.
+        let moment = since.map { marksFound ? Self.moment($0) : 1 } ?? 0
+        let count = withUnsafeBytes(of: moment) { pwrite(file, $0.baseAddress, $0.count, 0) }
         guard count == 8 else {
             throw directory.fault("say that the cache is in use", code: count < 0 ? errno : ENOSPC)
         }

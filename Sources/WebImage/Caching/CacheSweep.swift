@@ -30,6 +30,8 @@ package final class CacheSweep: Sendable {
         if rules.isDryRun { return try runLocked(rules, visit, isOver) }
         guard !directory.isReadOnly else { throw directory.fault("remove an image", code: EROFS) }
         guard let lock = try SweepLock(directory) else { return nil }
+        // Before the first removal. Where it cannot be made, batches go on to protect everything.
+        _ = [UInt8]().withUnsafeBytes { directory.makeOnce(Self.trace, $0, mode: 0o444, isSynced: false) }
         let report = try runLocked(rules, visit, isOver)
         _ = consume lock
         return report
@@ -63,6 +65,15 @@ package final class CacheSweep: Sendable {
     }
 
     // MARK: Protection
+
+    /// Exists once the cache was swept.
+    private static let trace = ".prefetch/swept"
+
+    /// Whether the cache was ever swept: only then the images that a batch finds have to be marked.
+    package var hasSwept: Bool {
+        var status = stat()
+        return fstatat(directory.descriptor, Self.trace, &status, AT_SYMLINK_NOFOLLOW) == 0
+    }
 
     /// Whether images of a running batch are protected.
     package func hasProtectedImages() throws(WebImageError) -> Bool { try protectedSince(cleans: false) != nil }

@@ -13,6 +13,8 @@ public final class ImageFiles: Sendable {
     private let writeOut: WriteOut
     private let configuration: DiskCache.Configuration
     let records: ImageRecords
+    /// Nanoseconds since 1970: found images that changed before are marked; 0: none are.
+    private let markedSince = Locked<Int64>(0)
 
     init(
         _ directory: CacheDirectory, _ leaves: LeafDirectories, _ account: CacheAccount, _ quarantine: Quarantine,
@@ -58,7 +60,32 @@ public final class ImageFiles: Sendable {
         }
         writeOut.found(changedAt: entry.changedAt)
         if configuration.expireType == .accessDate { recordAccess(entry) }
-        return entry
+        return mark(entry, isLocked: isLocked) ? entry : nil
+    }
+
+    // MARK: Marking
+
+    /// From now on each found image gets a new change date, unless it has changed since that time, so that a ``CacheProtection`` from that
+    /// time protects it. Costs a write of its inode.
+    /// * `since`: seconds since 1970 by this machine's clock; nil ends it.
+    package func markFound(since: Double?) {
+        markedSince.withLock { $0 = since.map { CacheProtection.moment($0) } ?? 0 }
+    }
+
+    /// Marks an image where that is asked; false if it has lost its name meanwhile. Only the owner may, so for others it stays as it is.
+    /// * `isLocked`: whether the caller has locked the leaf directory.
+    private func mark(_ entry: CacheEntry, isLocked: Bool) -> Bool {
+        guard entry.changedAt < markedSince.withLock({ $0 }), !directory.isReadOnly else { return true }
+        // A sweep that has chosen the image checks its change date under this lock, and then removes it.
+        let lock = isLocked ? nil : FolderLock(directory.descriptor, entry.key.leaf)
+        var status = stat()
+        // The same mode: a call that sets the change date and neither of the others.
+        guard fstat(entry.descriptor, &status) == 0, fchmod(entry.descriptor, status.st_mode & 0o7777) == 0 else {
+            return true
+        }
+        let isThere = leaves.inode(of: entry.key) == entry.inode
+        _ = consume lock
+        return isThere
     }
 
     /// Opens the file of a key in any state. Does not count as an access and moves nothing.

@@ -141,6 +141,41 @@ struct CacheSweepTests {
         #expect(directory.contents().filter { $0.hasPrefix(".prefetch/busy/") } == [".prefetch/busy/"])
     }
 
+    @Test("What a running batch found stays as what it fetched does; where that is not marked, everything stays")
+    func found() throws {
+        let (worker, sweeper) = (try cache(), try cache())
+        try fill(worker, 3)
+        func changed(_ index: Int) -> Double {
+            var status = stat()
+            #expect(stat(worker.images.path(of: CacheKey("\(index)")), &status) == 0)
+            return Double(status.st_ctim.tv_sec) + Double(status.st_ctim.tv_nsec) / 1e9
+        }
+        let protection = try CacheProtection(worker)
+        let since = (0..<3).map(changed).max()! + 0.001
+        #expect(!worker.sweep.hasSwept)
+        try protection.set(since: since + 1000, marksFound: false)
+        let all = try #require(try sweeper.sweep.run(SweepRules(maxAge: 0)))
+        #expect(all.spared.count == 3 && all.remaining.count == 3)
+        #expect(worker.sweep.hasSwept)
+
+        try protection.set(since: since)
+        let first = changed(1)
+        #expect(try worker.find(forKey: "1") != nil)
+        #expect(changed(1) == first)
+        worker.images.markFound(since: since)
+        // File systems keep time in ticks of the kernel.
+        repeat { #expect(try worker.find(forKey: "1") != nil) } while changed(1) < since
+        let marked = changed(1)
+        #expect(try worker.find(forKey: "1") != nil)
+        #expect(changed(1) == marked)
+        worker.images.markFound(since: nil)
+        #expect(try worker.find(forKey: "2") != nil)
+        let report = try #require(try sweeper.sweep.run(SweepRules(maxAge: 0)))
+        #expect(report.spared.count == 1 && report.expired.count == 2)
+        #expect(left(worker, of: 3) == [1])
+        withExtendedLifetime(protection) {}
+    }
+
     @Test("Only what came before a batch goes, however old its dates say it is")
     func sinceAMoment() throws {
         let cache = try cache()

@@ -69,7 +69,14 @@ struct CacheLimitTests {
         #expect(await dry.wait() == .exited(0))
         #expect(dry.stdout == #"{"v":1,"dry_run":true,"# + json)
         #expect(try disk.audit.count().images == 8)
-        let gc = try await coord(words + ["-v"])
+        let asked = try await coord(words)
+        #expect(await asked.wait() == .exited(78))
+        #expect(
+            asked.stderr
+                == "error: cache gc would remove 4 images, 16 kB on disk, of 8 in \(folder.path("cache")); "
+                + "standard input is not a terminal, so it cannot ask\nhint: add --yes to do it without a question\n")
+        #expect(try disk.audit.count().images == 8)
+        let gc = try await coord(words + ["-v", "--yes"])
         #expect(await gc.wait() == .exited(0))
         let lines = gc.stdout.split(separator: "\n")
         #expect(lines.filter { $0.hasPrefix("max-age: \(folder.path("cache"))/v1/") }.count == 3)
@@ -213,6 +220,30 @@ struct CacheLimitTests {
         let burst = try await remote.workers(1, ["--min-free", "1"])[0]
         #expect(await burst.wait() == .exited(0))
         #expect(try await remote.queue.batches.status(of: "one")?.counts[.downloaded] == 1)
+    }
+
+    @Test("What a run counts as hit is there when it ends, however old; what it does not need goes")
+    func hits() async throws {
+        let folder = TemporaryDirectory()
+        let origin = try OriginServer()
+        let urls = (0..<8).map { origin.url("/\($0).png") }
+        for index in 0..<8 {
+            origin.route(
+                "/\(index).png", OriginResponse(body: GeneratedImage.png(seed: UInt64(index), width: 16, height: 16)))
+        }
+        folder.write(Array(urls.map { $0 + "\n" }.joined().utf8), to: "urls.txt")
+        folder.write(Array(urls.prefix(5).map { $0 + "\n" }.joined().utf8), to: "five.txt")
+        let words = ["--cache", folder.path("cache"), "-n", "1", "--allow-net", "127.0.0.0/8"]
+        let first = try await coord(["run", folder.path("urls.txt")] + words)
+        #expect(await first.wait() == .exited(0), "\(first.stderr)")
+        let then = timespec(tv_sec: time(nil) - 48 * 3600, tv_nsec: 0)
+        let disk = try cache(folder)
+        for url in urls { #expect(utimensat(AT_FDCWD, disk.images.path(of: CacheKey(url)), [then, then], 0) == 0) }
+        // A worker begins with a sweep, so some may have gone before they were asked for; those are fetched.
+        let second = try await coord(["run", folder.path("five.txt"), "--cache-max-age", "1d"] + words)
+        #expect(await second.wait() == .exited(0), "\(second.stderr)")
+        #expect(urls.prefix(5).allSatisfy { disk.existingPath(forKey: $0) != nil })
+        #expect(urls.suffix(3).allSatisfy { disk.existingPath(forKey: $0) == nil })
     }
 
     @Test("run hands its limits to its workers, and old images go in the background")

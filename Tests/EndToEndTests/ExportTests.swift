@@ -109,7 +109,7 @@ struct ExportTests {
         try await ran(
             [
                 "run", list([origin.url("/3")], "other.txt"), "--cache", cache, "--digest", "none", "--manifest",
-                manifest,
+                manifest, "--overwrite",
             ]
                 + net)
         let other = String(decoding: folder.read("m.jsonl") ?? [], as: UTF8.self)

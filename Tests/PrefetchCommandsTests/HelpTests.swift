@@ -75,7 +75,7 @@ struct HelpTests {
         (["run", "x", "--jos", "3"], "unknown option --jos", "prefetch-coord run -h lists the options"),
         (
             ["run", "x", "--timeout", "abc"], "'abc' is not a valid value of --timeout <time>",
-            "a time is a number with ms, s, m, h or d: 500ms, 10s, 2h; seconds without a unit"
+            "a time is a number with ms, s, m, h, d or w: 500ms, 10s, 2h; seconds without a unit"
         ),
         (
             ["run", "x", "--max-size", "1e3"], "'1e3' is not a valid value of --max-size <size>",
@@ -99,6 +99,35 @@ struct HelpTests {
         (
             ["submit", "--seal", "b", "x"], "--seal adds no list; add x with --append first",
             "prefetch-coord submit -h lists the options"
+        ),
+        (
+            ["run", "x", "--cache-max-age", "7"], "'7' is not a valid value of --cache-max-age <age>",
+            "an age is a number with its unit, ms, s, m, h, d or w: 12h, 7d, 2w"
+        ),
+        (
+            ["run", "x", "--keep", "7"], "'7' is not a valid value of --keep <age>",
+            "an age is a number with its unit, ms, s, m, h, d or w: 12h, 7d, 2w"
+        ),
+        (
+            ["cache", "gc", "--max-age", "7"], "'7' is not a valid value of --max-age <age>",
+            "an age is a number with its unit, ms, s, m, h, d or w: 12h, 7d, 2w"
+        ),
+        (
+            ["run", "x", "--blacklist-ttl", "404=7"], "'404=7' is not a valid value of --blacklist-ttl <age|list>",
+            "an age is a number with its unit, ms, s, m, h, d or w, for all reasons or for each: 12h; 404=7d,badImage=1d"
+        ),
+        (
+            ["run", "x", "--overwrite"], "--overwrite goes with --manifest FILE",
+            "prefetch-coord run -h lists the options"
+        ),
+        (
+            ["report", "--overwrite"], "--overwrite goes with --output FILE",
+            "prefetch-coord report -h lists the options"
+        ),
+        (
+            ["export", "--to", "files", "d", "--overwrite"],
+            "--overwrite goes with --output FILE; no file of a folder is replaced",
+            "prefetch-coord export -h lists the options"
         ),
         (["submit", "x", "--again"], "--again goes with --append", "prefetch-coord submit -h lists the options"),
     ]

@@ -52,7 +52,8 @@ struct OptionTableTests {
         "--deadline", "--finish-at", "--max-failures", "--open", "--append", "--again", "--seal", "--verbose", "--wait",
         "--resume",
         "--slot", "--fail-over", "--json", "--quiet",
-        "--version", "--help", "--workers", "--manifest", "--out", "--format", "--caption-column", "--history",
+        "--version", "--help", "--workers", "--manifest", "--overwrite", "--out", "--format", "--caption-column",
+        "--history",
         "--burst", "--progress", "--color",
         "--dry-run", "--limit", "--log-format", "--show-secrets",
     ]

@@ -11,6 +11,7 @@ import WebImage
 struct ParsingTests {
     @Test(arguments: [
         ("15", 15.0), ("15s", 15), ("250ms", 0.25), ("2m", 120), ("24h", 86_400), ("7d", 604_800), ("0", 0),
+        ("2w", 1_209_600),
     ])
     func timesHaveUnits(text: String, seconds: Double) {
         #expect(TimeSpan(argument: text)?.seconds == seconds)
@@ -19,6 +20,20 @@ struct ParsingTests {
     @Test(arguments: ["", "s", "-1", "1y", "1 s", "nan", "inf", "1e999"])
     func whatIsNoTimeIsRefused(text: String) {
         #expect(TimeSpan(argument: text) == nil)
+    }
+
+    @Test(
+        "An age needs its unit, 0 needs none",
+        arguments: [
+            ("7d", 604_800.0), ("12h", 43_200), ("500ms", 0.5), ("1w", 604_800), ("0", 0), ("0s", 0), ("0.0", 0),
+        ])
+    func ages(text: String, seconds: Double) {
+        #expect(Age(argument: text)?.seconds == seconds)
+    }
+
+    @Test(arguments: ["7", "15", "0.5", "1e3", "", "d", "-1d", "7y", "7 d", "7\u{665}"])
+    func whatIsNoAgeIsRefused(text: String) {
+        #expect(Age(argument: text) == nil)
     }
 
     @Test(arguments: [

@@ -6,6 +6,8 @@ internal import Glibc
 /// may have the required SHA-256 of the bytes (``ImageLock``).
 package struct URLList: Sendable, Equatable {
     package var path: String
+    /// Absolute paths of the files it was made of; none where it is the file itself.
+    package var sources: [String] = []
     /// Number of entries, including invalid ones.
     package var total: Int
     /// Number of lines, including those without an entry.

@@ -35,6 +35,9 @@ package struct NewBatch: Sendable {
             ("options", options.encoded), ("order", order.rawValue), ("priority", priority.rawValue),
             ("keep", String(keep)), ("details", String(keepDetails)), ("host", ThisHost.name),
         ]
+        if let sources = list?.sources, !sources.isEmpty {
+            fields.append(("sources", sources.joined(separator: "\0")))
+        }
         if isOpen { fields += [("open", "1"), ("lines", String(list?.lines ?? 0))] }
         if let limit { fields.append(("limit", String(limit))) }
         if let finishAt { fields.append(("finish_at", finishAt)) }

@@ -42,6 +42,31 @@ struct BatchOutput: Sendable {
         }
     }
 
+    /// Looks, before anything is queued, whether a target may replace what is there.
+    /// - Throws: `cacheUnavailable` (73) if it may not; what reading the list throws.
+    func check(_ id: String, _ target: Target, overwrites: Bool) async throws(PrefetchError) {
+        guard case .text(_, let path?) = target else { return }
+        let chain = try await BatchChain.read(id, queue: queue)
+        try ReplacedFile.refuse(path, over: try await Self.lists(of: chain, queue) + [listPath].compactMap { $0 })
+        guard !overwrites, ReplacedFile(path) != nil else { return }
+        try await target.check(
+            overwrites: overwrites, lists: [],
+            entries: try await BatchEntries(of: chain.root, queue: queue, listPath: listPath))
+    }
+
+    /// The files that are the lists of a chain, and those they were made of.
+    static func lists(of chain: BatchChain, _ queue: PrefetchQueue) async throws(PrefetchError) -> [String] {
+        var paths: [String] = []
+        for status in chain.batches {
+            paths += [status.listPath] + status.sources
+            guard status.hasLists else { continue }
+            do throws(RedisError) { paths += try await queue.lists.segments(of: status.id).map(\.path) } catch {
+                throw PrefetchError(error)
+            }
+        }
+        return paths
+    }
+
     private func write(
         _ text: Text, of export: BatchExport, _ others: ManifestMerge, to path: String?
     ) async throws(PrefetchError) {
@@ -195,6 +220,19 @@ extension BatchOutput {
             case .text: return
             case .files(let path), .tree(let path), .sdWebImage(let path, _): _ = try ImageFolder(path: path)
             case .webDataset(let path, let count, _): _ = try ImageShards(path: path, perShard: count)
+            }
+        }
+
+        /// Looks whether it may replace what is there.
+        /// * `lists`: the files that are the list; none of them is ever replaced.
+        /// * `entries`: of the list.
+        /// - Throws: `cacheUnavailable` (73) if it may not.
+        func check(overwrites: Bool, lists: [String], entries: BatchEntries) async throws(PrefetchError) {
+            guard case .text(_, let path?) = self else { return }
+            try ReplacedFile.refuse(path, over: lists)
+            guard !overwrites, let file = ReplacedFile(path) else { return }
+            guard try await file.isManifest(of: entries, spellings: BatchTable.spellings) else {
+                throw file.refusal("a manifest of this batch")
             }
         }
 

@@ -71,6 +71,7 @@ struct BatchRun: Sendable {
         if lock.isAlone { try await reapAll(queue, but: workers.names) }
         lock.share()
         let stop = StopRequest()
+        try await checkOutputs(queue)
         var batch: OpenBatch
         switch try await source.open(queue, feeding: session.patient) {
         case .batch(let opened): batch = opened
@@ -101,6 +102,18 @@ struct BatchRun: Sendable {
                 hint: "the same command again continues")
         }
         return try await finish(queue, id, stop)
+    }
+
+    /// Before a retry is queued; of a list it was looked before there was a Redis.
+    private func checkOutputs(_ queue: PrefetchQueue) async throws {
+        guard case .skipped(let name, _, _) = source, !settings.outputs.isEmpty else { return }
+        let id = try await queue.catalog.resolve(name)
+        for target in settings.outputs { try await output(queue).check(id, target, overwrites: settings.overwrites) }
+    }
+
+    private func output(_ queue: PrefetchQueue) -> BatchOutput {
+        BatchOutput(
+            queue: queue, cache: settings.cache, readOnly: settings.fetch.readOnlyCaches, listPath: listPath)
     }
 
     /// Runs the workers, feeds, follows and watches for signals until one of them ends the run; then no worker is left.
@@ -299,10 +312,7 @@ extension BatchRun {
             let error = await withTaskGroup(of: PrefetchError?.self) { group in
                 group.addTask {
                     do throws(PrefetchError) {
-                        try await BatchOutput(
-                            queue: queue, cache: settings.cache,
-                            readOnly: settings.fetch.readOnlyCaches, listPath: listPath
-                        ).write(id, to: target)
+                        try await output(queue).write(id, to: target)
                         return nil
                     } catch {
                         return error

@@ -11,18 +11,18 @@ struct CacheCollectCommand: ParsableCommand {
         usage: "prefetch-coord cache gc [--max-age D] [--max-size S] [<options>]",
         discussion: """
             Examples:
-              prefetch-coord cache gc --max-age 7d --cache ./cache
+              prefetch-coord cache gc --max-age 7d --cache ./cache --yes
               prefetch-coord cache gc --max-size 10GiB --dry-run -v
 
             Images older than --max-age are removed first, then the oldest until the rest
             fits into --max-size. Images of a running batch stay. Temporary files that a
             crash has left are removed after an hour, files that were moved aside as damaged
-            after --max-age. It asks before it removes every image. Exit code 75 if another
-            process is cleaning this cache.
+            after --max-age. It says how many images it would remove and asks; without a
+            terminal it needs --yes. Exit code 75 if another process is cleaning this cache.
             """)
 
-    @Option(help: .time("Remove images of this age or older: 12h, 7d; 0 = all."))
-    var maxAge: TimeSpan?
+    @Option(help: .age("Remove images of this age or older: 12h, 7d; 0 = all."))
+    var maxAge: Age?
 
     @Option(help: .size("Disk space that images may take: 10GiB."))
     var maxSize: ByteSize?
@@ -59,9 +59,11 @@ struct CacheCollectCommand: ParsableCommand {
             rules.isDryRun = false
             let all = SweepReport.Sum(
                 count: plan.expired.count + plan.evicted.count, size: plan.expired.size + plan.evicted.size)
-            if all.count > 0, plan.remaining.count == 0, plan.spared.count == 0 {
+            if all.count > 0 {
+                let isEmptied = plan.remaining.count == 0 && plan.spared.count == 0
+                let whole = isEmptied ? "everything in" : "of \(Wording.count(all.count + plan.remaining.count)) in"
                 try confirmation.ask(
-                    "remove \(images(all)), everything in \(TerminalText.escaped(disk.directory))", "cache gc")
+                    "remove \(images(all)), \(whole) \(TerminalText.escaped(disk.directory))", "cache gc")
             }
         }
         let report = try sweep(disk, rules) { image in if verbose { tell(image) } }

@@ -37,6 +37,9 @@ struct ExportCommand: AsyncParsableCommand {
             webdataset: tar archives of images, JSON and captions; the same images give the
             same bytes.
 
+            A file that exists is replaced if it is a manifest of the same batch, otherwise
+            with --overwrite; the list never is.
+
             After a retry each line has its newest result. If machines have caches of their
             own, a line without an image here names the host that has it, and --merge takes
             its path from that machine's manifest.
@@ -54,6 +57,8 @@ struct ExportCommand: AsyncParsableCommand {
     @Option(
         name: .shortAndLong, help: .file("File to write a text to. (default: standard output)"), completion: .file())
     var output: String?
+
+    @OptionGroup var replacing: ReplacingOptions
 
     @Option(help: .value("version", "SDWebImage version of the layout: v3, v4 or v5. (default: v5)"))
     var layout: SDWebImageFileName.Layout?
@@ -89,9 +94,10 @@ struct ExportCommand: AsyncParsableCommand {
         let list = try GivenList.repeatable(list)
         try await Session.with(location) { session in
             let id = try await session.queue.catalog.resolve(name)
-            try await BatchOutput(
-                queue: session.queue, cache: cache, readOnly: readOnly.directories, listPath: list, merged: merge
-            ).write(id, to: target)
+            let output = BatchOutput(
+                queue: session.queue, cache: cache, readOnly: readOnly.directories, listPath: list, merged: merge)
+            try await output.check(id, target, overwrites: replacing.overwrite)
+            try await output.write(id, to: target)
         }
     }
 
@@ -100,6 +106,9 @@ struct ExportCommand: AsyncParsableCommand {
         var rest = to.dropFirst()
         let kind = to.first ?? ""
         if output == "" { throw ValidationError("--output needs a file") }
+        if replacing.overwrite, output == nil || output == "-" {
+            throw ValidationError("--overwrite goes with --output FILE; no file of a folder is replaced")
+        }
         if layout != nil && kind != "sdwebimage" { throw ValidationError("--layout is of --to sdwebimage") }
         if perShard != nil && kind != "webdataset" { throw ValidationError("--per-shard is of --to webdataset") }
         if captionColumn != nil && kind != "webdataset" {

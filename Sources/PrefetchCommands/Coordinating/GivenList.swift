@@ -34,12 +34,14 @@ struct GivenList: Sendable {
                 if let limit {
                     try ListHead.copy(laidOut?.path ?? file, entries: limit, into: place(), stem: stem)
                 } else { nil }
-            list =
+            var list =
                 if let cut {
                     try URLList(path: cut, format: laidOut == nil ? table.inputFormat : .auto, origin: (name, nil))
                 } else if let laidOut { laidOut } else {
                     try URLList(path: file, format: table.inputFormat, origin: (name, nil))
                 }
+            if !isStream, list.path != path { list.sources = [URLList(path: path, total: 0, hash: "").absolutePath] }
+            self.list = list
             try empty.check(list.total, of: name)
             try list.check(isLocked: isLocked)
             try table.judge(list.unknownMembers, columns: unused, of: name)

@@ -1,5 +1,11 @@
 internal import ArgumentParser
 
+/// Whether a file of results replaces another file.
+struct ReplacingOptions: ParsableArguments {
+    @Flag(help: "Replace a file that is no manifest of this batch. A list is never replaced.")
+    var overwrite = false
+}
+
 /// What `run` and `retry` write at the end of the batch.
 struct OutputArguments: ParsableArguments {
     /// What a folder of images looks like.
@@ -9,6 +15,8 @@ struct OutputArguments: ParsableArguments {
 
     @Option(help: .file("Write the result of each line to this file, as export --to jsonl."), completion: .file())
     var manifest: String?
+
+    @OptionGroup var replacing: ReplacingOptions
 
     @Option(help: .folder("Write the images to this folder at the end."), completion: .directory)
     var out: String?
@@ -29,6 +37,7 @@ struct OutputArguments: ParsableArguments {
         if manifest == "" || manifest == "-" {
             throw ValidationError("--manifest needs a file; for standard output: prefetch-coord export --to jsonl")
         }
+        if replacing.overwrite && manifest == nil { throw ValidationError("--overwrite goes with --manifest FILE") }
         if out == "" { throw ValidationError("--out needs a folder") }
         if format != nil && out == nil { throw ValidationError("--format goes with --out DIR") }
         if captionColumn != nil && format != .webdataset {

@@ -101,7 +101,7 @@ struct RetryCommand: AsyncParsableCommand, FetchOptionGroups {
                 failOver: failOver, json: json,
                 progress: progress.mode(verbosity.level), isColoured: progress.isColoured,
                 verbosity: verbosity.level, fetch: fetch,
-                outputs: outputs, showsSecrets: secrets.showSecrets)
+                outputs: outputs, overwrites: output.replacing.overwrite, showsSecrets: secrets.showSecrets)
             try await BatchRun(
                 settings: settings,
                 source: .skipped(of: batch, list: list, changes: changes)
@@ -115,6 +115,7 @@ struct RetryCommand: AsyncParsableCommand, FetchOptionGroups {
         if workers != nil { given.append("--workers") }
         if output.manifest != nil { given.append("--manifest") }
         if output.out != nil { given.append("--out") }
+        if output.replacing.overwrite { given.append("--overwrite") }
         if try fetch.settings() != FetchSettings() { given.append("fetch options") }
         if !wait && failOver != nil { given.append("--fail-over without --wait") }
         guard given.isEmpty else {

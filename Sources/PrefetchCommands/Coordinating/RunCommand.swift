@@ -100,6 +100,11 @@ struct RunCommand: AsyncParsableCommand, BatchOptionGroups, FetchOptionGroups {
         for warning in disk.warnings { Console.note("warning: \(warning)") }
         if list == nil { list = try givenList() }
         guard let list else { return }
+        for target in try output.targets() {
+            try await target.check(
+                overwrites: output.replacing.overwrite, lists: [file, list.path] + list.sources,
+                entries: BatchEntries(list))
+        }
         BatchSubmission.warn(of: list, batch)
         if verbosity.level > .quiet, let note = try await ContactNote.line(for: list, batch.requests.settings, fetch) {
             Console.note(note)

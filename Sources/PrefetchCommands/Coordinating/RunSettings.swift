@@ -19,6 +19,8 @@ struct RunSettings: Sendable {
     var fetch: FetchSettings
     /// What is written at the end.
     var outputs: [BatchOutput.Target] = []
+    /// Whether they may replace any file.
+    var overwrites = false
     /// Whether workers show secrets of URLs in what they write.
     var showsSecrets = false
     /// Where workers keep what they did.

@@ -48,11 +48,15 @@ struct UsageError {
         return text.prefix(1).lowercased() + text.dropFirst()
     }
 
+    private static let age = "an age is a number with its unit, ms, s, m, h, d or w"
+
     /// How a time or a size is written.
     private static func format(of option: String) -> String? {
         if option.hasSuffix("<time>") {
-            return "a time is a number with ms, s, m, h or d: 500ms, 10s, 2h; seconds without a unit"
+            return "a time is a number with ms, s, m, h, d or w: 500ms, 10s, 2h; seconds without a unit"
         }
+        if option.hasSuffix("<age>") { return "\(age): 12h, 7d, 2w" }
+        if option.hasSuffix("<age|list>") { return "\(age), for all reasons or for each: 12h; 404=7d,badImage=1d" }
         if option.hasSuffix("<size>") {
             return "a size is a number of bytes with K, M, G, KiB, MiB, MB, ...: 500k, 64MiB, 2.5MB"
         }

@@ -118,7 +118,7 @@ struct FailedURLArguments: ParsableArguments {
             "How long failed URLs are remembered: 12h for all, or by reason: 404=7d,badImage=1d; 0 = forever. (default: 404=7d,410=30d,451=30d,badImage=1d,poison=7d)",
             discussion:
                 "Then one worker requests the URL once. With --blacklist sd3, sd4 or sd5 it is remembered forever.",
-            valueName: "time|list"))
+            valueName: "age|list"))
     var blacklistTTL: BlacklistTTL?
 
     @Flag(help: "Request URLs that are on the blacklist, too.")
@@ -182,8 +182,8 @@ struct RecordArguments: ParsableArguments {
     @Option(help: .count("URLs per job, 1 to 256. (default: a 64th of the list, at least 4)"))
     var jobSize: Int?
 
-    @Option(help: .time("How long a finished batch stays in Redis; 0 = forever."))
-    var keep = TimeSpan(seconds: 7 * 86_400)
+    @Option(help: .age("How long a finished batch stays in Redis; 0 = forever."))
+    var keep = Age(seconds: 7 * 86_400)
 
     @Option(help: .count("Failed URLs of which the details are kept."))
     var keepDetails = 100_000

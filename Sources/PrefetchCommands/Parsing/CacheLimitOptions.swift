@@ -4,8 +4,8 @@ internal import WebImage
 
 /// What the cache may hold, nothing is ever removed from it without one of these; and how its files are made.
 struct CacheLimitOptions: ParsableArguments {
-    @Option(name: .customLong("cache-max-age"), help: .time("Remove images older than this: 7d. (default: never)"))
-    var maxAge: TimeSpan?
+    @Option(name: .customLong("cache-max-age"), help: .age("Remove images older than this: 7d. (default: never)"))
+    var maxAge: Age?
 
     @Option(
         name: .customLong("cache-max-size"),

@@ -1,6 +1,6 @@
 internal import ArgumentParser
 
-/// A time on the command line: `15`, `15s`, `250ms`, `2m`, `24h`, `7d`. Without a unit it means seconds.
+/// A time on the command line: `15`, `15s`, `250ms`, `2m`, `24h`, `7d`, `1w`. Without a unit it means seconds.
 package struct TimeSpan: ExpressibleByArgument, Sendable {
     /// A century, in seconds: longer times mean none, and do not fit into nanoseconds.
     private static let longest = 3_153_600_000.0
@@ -10,7 +10,9 @@ package struct TimeSpan: ExpressibleByArgument, Sendable {
     init(seconds: Double) { self.seconds = seconds }
 
     init?(argument: String) {
-        let units: [(String, Double)] = [("ms", 0.001), ("s", 1), ("m", 60), ("h", 3600), ("d", 86_400)]
+        let units: [(String, Double)] = [
+            ("ms", 0.001), ("s", 1), ("m", 60), ("h", 3600), ("d", 86_400), ("w", 604_800),
+        ]
         var text = argument[...]
         var factor = 1.0
         for (unit, value) in units where text.hasSuffix(unit) {
@@ -30,6 +32,26 @@ package struct TimeSpan: ExpressibleByArgument, Sendable {
         if whole % 86_400 == 0 { return "\(whole / 86_400)d" }
         return whole % 3600 == 0 ? "\(whole / 3600)h" : "\(whole)s"
     }
+}
+
+/// How old something may become, on the command line: `12h`, `7d`, `2w`. A number needs its unit, because people mean days where a time
+/// without one is seconds; 0 needs none.
+package struct Age: ExpressibleByArgument, Sendable {
+    private let span: TimeSpan
+
+    /// Its length.
+    package var seconds: Double { span.seconds }
+
+    init(seconds: Double) { span = TimeSpan(seconds: seconds) }
+
+    init?(argument: String) {
+        guard let span = TimeSpan(argument: argument),
+            span.seconds == 0 || argument.utf8.last.map({ $0 > 0x39 }) == true
+        else { return nil }
+        self.span = span
+    }
+
+    var defaultValueDescription: String { span.defaultValueDescription }
 }
 
 /// A size on the command line: `1000000`, `64M`, `64m`, `64MiB` (powers of 1,024), `2.5MB` (powers of 1,000).

@@ -3,6 +3,7 @@ package import ArgumentParser
 /// What help calls the value of an option. ``UsageError`` knows from it how such a value is written.
 extension ArgumentHelp {
     package static func time(_ text: String) -> ArgumentHelp { ArgumentHelp(text, valueName: "time") }
+    package static func age(_ text: String) -> ArgumentHelp { ArgumentHelp(text, valueName: "age") }
     package static func size(_ text: String) -> ArgumentHelp { ArgumentHelp(text, valueName: "size") }
     package static func count(_ text: String) -> ArgumentHelp { ArgumentHelp(text, valueName: "n") }
     package static func share(_ text: String) -> ArgumentHelp { ArgumentHelp(text, valueName: "n|n%") }

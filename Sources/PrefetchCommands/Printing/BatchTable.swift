@@ -48,6 +48,11 @@ struct BatchTable: Sendable {
         return joined(fields + columns.map { text(line.result.columns?[$0].map(ShownURL.url)) })
     }
 
+    /// The forms in which manifests of any kind have a URL.
+    static func spellings(_ url: String) -> [String] {
+        [url, ShownURL.url(url)].flatMap { [$0, cell(Self.url($0))] }
+    }
+
     private func joined(_ fields: [String]) -> String {
         form == .commas ? fields.joined(separator: ",") + "\r\n" : fields.joined(separator: "\t") + "\n"
     }

@@ -23,6 +23,8 @@ struct ReportCommand: AsyncParsableCommand {
     @Option(name: .shortAndLong, help: .file("File to write. (default: standard output)"), completion: .file())
     var output: String?
 
+    @OptionGroup var replacing: ReplacingOptions
+
     @Option(help: .file("The list of the batch, if it has been moved."))
     var list: String?
 
@@ -31,6 +33,9 @@ struct ReportCommand: AsyncParsableCommand {
 
     func validate() throws {
         if output == "" { throw ValidationError("--output needs a file") }
+        if replacing.overwrite, output == nil || output == "-" {
+            throw ValidationError("--overwrite goes with --output FILE")
+        }
     }
 
     func run() async throws {
@@ -42,13 +47,23 @@ struct ReportCommand: AsyncParsableCommand {
         if let path { try OutputFile.check(path) }
         let list = try GivenList.repeatable(list)
         try await Session.with(location) { session in
-            let page = try await page(of: try await session.queue.catalog.resolve(batch), session.queue, list).html.text
+            let id = try await session.queue.catalog.resolve(batch)
+            if let path { try await check(path, id, session.queue, list) }
+            let page = try await page(of: id, session.queue, list).html.text
             guard let path else { return Console.print(Array(page.utf8)) }
             let file = try OutputFile(path: path)
             try file.write(Array(page.utf8))
             try file.commit()
             Console.note("\(TerminalText.escaped(path)): \(Wording.bytes(page.utf8.count))")
         }
+    }
+
+    /// Looks whether a page may replace what is there.
+    private func check(_ path: String, _ id: String, _ queue: PrefetchQueue, _ list: String?) async throws {
+        let chain = try await BatchChain.read(id, queue: queue)
+        try ReplacedFile.refuse(path, over: try await BatchOutput.lists(of: chain, queue) + [list].compactMap { $0 })
+        guard !replacing.overwrite, let file = ReplacedFile(path) else { return }
+        guard ReportPage.isReport(file.head(4096), of: id) else { throw file.refusal("a report of this batch") }
     }
 
     private func page(of id: String, _ queue: PrefetchQueue, _ list: String?) async throws -> ReportPage {

@@ -15,6 +15,11 @@ struct ReportPage {
     private var status: BatchStatus { look.status }
     private var counts: PrefetchCounts { status.counts }
 
+    /// Whether a page begins as that of a batch does.
+    static func isReport(_ head: [UInt8], of id: String) -> Bool {
+        head.starts(with: "<!DOCTYPE html>".utf8) && !head.ranges(of: Array("<title>\(id): ".utf8)).isEmpty
+    }
+
     var html: HTML {
         """
         <!DOCTYPE html>

@@ -62,6 +62,8 @@ public struct BatchStatus: Sendable, Equatable {
     public var created: Int, fed: Int, last: Int, ended: Int
     /// The path the list was read from.
     public var listPath: String
+    /// Files the list was made of; none where it was read as it is.
+    package var sources: [String] = []
     /// Hex SHA-256 of the list.
     public var listHash: String
     /// The batch whose skipped URLs this one retries.
@@ -162,6 +164,7 @@ public struct BatchStatus: Sendable, Equatable {
         ended = number("ended")
         listPath = fields["list"]?.string ?? ""
         listHash = fields["hash"]?.string ?? ""
+        sources = (fields["sources"]?.string ?? "").split(separator: "\0").map(String.init)
         func name(_ field: String) -> String? { fields[field]?.string.flatMap { $0.isEmpty ? nil : $0 } }
         retryOf = name("retry_of")
         retriedBy = name("retried_by")

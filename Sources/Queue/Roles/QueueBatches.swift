@@ -58,6 +58,7 @@ package struct QueueBatches: Sendable {
             ("options", options.encoded), ("details", String(status.keepDetails)), ("host", host),
             ("retry_of", status.id),
         ]
+        if !status.sources.isEmpty { fields.append(("sources", status.sources.joined(separator: "\0"))) }
         for (name, value) in zip(names, values) {
             if let value = value.string { fields.append((name, value)) }
         }

@@ -133,7 +133,7 @@ class Trial:
         for path in left:
             os.utime(path, (0, 0))
         blocks = json.loads(self.on_cache("gc", "--max-size", "1000GB", "--dry-run", "--json"))["remaining"]["allocated_bytes"]
-        report = json.loads(self.on_cache("gc", "--max-size", str(blocks // 2), "--json"))
+        report = json.loads(self.on_cache("gc", "--yes", "--max-size", str(blocks // 2), "--json"))
         must(report["remaining"]["allocated_bytes"] <= blocks // 2, f"gc leaves {report['remaining']}")
         must(report["remaining"]["count"] >= self.count // 2 - 1, f"gc removed too much: {report['remaining']}")
         must(not self.temporary(), f"temporary files are left: {self.temporary()[:3]}")

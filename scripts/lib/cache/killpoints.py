@@ -132,7 +132,7 @@ def publish(bench, most, step, mode):
         if left:
             for name in left:
                 os.utime(bench.cache / name, (0, 0))
-            run([bench.coord, "cache", "gc", "--max-size", "1000GB", "--cache", str(bench.cache)])
+            run([bench.coord, "cache", "gc", "--yes", "--max-size", "1000GB", "--cache", str(bench.cache)])
             if bench.litter():
                 raise AssertionError(f"call {call}: gc leaves {bench.litter()}")
     kinds = {"new": "a publish that makes the cache", "old": "a publish", "plain": "a publish without unnamed files and attributes"}
@@ -141,7 +141,7 @@ def publish(bench, most, step, mode):
 
 
 def sweep(bench, most, step):
-    words = [bench.coord, "cache", "gc", "--max-size", str(IMAGES // 2 * 24_576), "--cache", str(bench.cache)]
+    words = [bench.coord, "cache", "gc", "--yes", "--max-size", str(IMAGES // 2 * 24_576), "--cache", str(bench.cache)]
     body = bench.image.read_bytes()
 
     def prepare():

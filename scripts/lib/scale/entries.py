@@ -82,7 +82,7 @@ class Entries:
         plan = self.measure("plan", "gc", "--max-size", limit, "--dry-run", "--json")
         section.exact("`cache gc --max-size --dry-run` would remove", count // 10, json.loads(plan.text())["evicted"]["count"])
         self.row("`cache gc --max-size --dry-run`", plan, count)
-        sweep = self.measure("gc", "gc", "--max-size", limit, "--json")
+        sweep = self.measure("gc", "gc", "--yes", "--max-size", limit, "--json")
         section.exact("`cache gc --max-size`, the oldest tenth, leaves", count - count // 10, json.loads(sweep.text())["remaining"]["count"])
         self.row("`cache gc --max-size`", sweep, count)
         section.row("removed by it", "", f"{count // 10 / max(0.001, sweep.wall):,.0f} a second")

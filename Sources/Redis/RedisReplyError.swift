@@ -22,8 +22,8 @@ package struct RedisReplyError: Sendable, Hashable, CustomStringConvertible {
                 hint: "check the address, --redis-password-file and REDISCLI_AUTH", replyCode: code)
         case "NOPERM":
             return RedisError(
-                .refused, "Redis forbids a command to this user: \(text)",
-                hint: "give the user the missing right with ACL SETUSER", replyCode: code)
+                .refused, "Redis forbids a command to this user: \(text)", hint: "give the right: \(grant)",
+                replyCode: code)
         case "LOADING", "MASTERDOWN", "BUSY", "CLUSTERDOWN", "TRYAGAIN", "READONLY", "MISCONF", "NOREPLICAS",
             "UNBLOCKED":
             return RedisError(.transient, "Redis cannot serve now: \(text)", replyCode: code)
@@ -46,7 +46,39 @@ package struct RedisReplyError: Sendable, Hashable, CustomStringConvertible {
                 return RedisError(
                     .transient, "Redis takes no more clients now", hint: "raise maxclients", replyCode: code)
             }
+            if text.contains("ACL failure in script") {
+                return RedisError(
+                    .refused, "Redis forbids a command in a script to this user: \(text)",
+                    hint: "give the right: \(grant)", replyCode: code)
+            }
+            if let name = command(after: "unknown command "), Self.scripting.contains(name) {
+                return RedisError(
+                    .refused, "Redis has no command \(name.uppercased()): \(text)",
+                    hint: "take its rename-command line out of redis.conf; to keep it from other users: \(grant)",
+                    replyCode: code)
+            }
             return RedisError(.reply, "Redis replied: \(text)", replyCode: code)
         }
+    }
+
+    /// The commands that run scripts, which is how everything is changed.
+    private static let scripting = ["eval", "evalsha", "script"]
+
+    /// The command that Redis names in quotes behind a phrase, in small letters.
+    private func command(after phrase: String) -> String? {
+        guard let range = text.firstRange(of: phrase) else { return nil }
+        let rest = text[range.upperBound...]
+        guard let quote = rest.first, quote == "'" || quote == "`" else { return nil }
+        return rest.dropFirst().prefix { $0 != quote && $0 != "|" && $0 != " " }.lowercased()
+    }
+
+    /// The line that gives a user what is missing: all that a queue needs, and the keys where Redis speaks of them.
+    private var grant: String {
+        let words = text.split(separator: " ")
+        let place = words.firstIndex { $0.lowercased() == "user" }.map { $0 + 1 }
+        let name = place.flatMap { $0 < words.count && words[$0] != "has" ? words[$0] : nil } ?? "NAME"
+        let isOfKeys = text.contains("access a key") || text.contains("access one of the keys")
+        return "redis-cli ACL SETUSER \(name.filter { $0.isLetter || $0.isNumber || "_-.".contains($0) }) "
+            + (isOfKeys ? "'~prefetch:*'" : "+@read +@write +@scripting +@connection +info +time")
     }
 }

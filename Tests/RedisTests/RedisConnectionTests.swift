@@ -184,6 +184,34 @@ struct RedisConnectionTests {
     }
 
     @Test(
+        "A right that is missing is answered with the line that gives it",
+        arguments: [
+            (
+                "NOPERM User weak has no permissions to run the 'evalsha' command",
+                "redis-cli ACL SETUSER weak +@read +@write +@scripting +@connection +info +time"
+            ),
+            (
+                "NOPERM this user has no permissions to run the 'script|load' command or its subcommand",
+                "redis-cli ACL SETUSER NAME +@read +@write +@scripting +@connection +info +time"
+            ),
+            (
+                "NOPERM User weak has no permissions to run the 'hget' command",
+                "redis-cli ACL SETUSER weak +@read +@write +@scripting +@connection +info +time"
+            ),
+            (
+                "NOPERM No permissions to access a key", "redis-cli ACL SETUSER NAME '~prefetch:*'"
+            ),
+            (
+                "ERR unknown command 'EVALSHA', with args beginning with: 'x'",
+                "redis-cli ACL SETUSER NAME +@read +@write +@scripting +@connection +info +time"
+            ),
+        ])
+    func rights(text: String, line: String) {
+        #expect(
+            RedisReplyError(text).asError.hint?.hasSuffix(line) == true, "\(RedisReplyError(text).asError.hint ?? "")")
+    }
+
+    @Test(
         "Replies are classed by their first word",
         arguments: [
             ("NOAUTH Authentication required.", RedisError.Code.refused), ("WRONGPASS invalid", .refused),
@@ -194,6 +222,10 @@ struct RedisConnectionTests {
             ("OOM command not allowed", .outOfMemory), ("WRONGTYPE Operation", .reply), ("ERR syntax error", .reply),
             ("ERR max number of clients reached", .transient), ("MOVED 1 127.0.0.1:7001", .transient),
             ("ASK 1 127.0.0.1:7001", .transient),
+            ("ERR unknown command 'EVALSHA', with args beginning with: 'x'", .refused),
+            ("ERR unknown command `SCRIPT`, with args beginning with: `LOAD`", .refused),
+            ("ERR unknown command 'GETEX', with args beginning with: 'x'", .reply),
+            ("ERR ACL failure in script: User weak has no permissions to run the 'hset' command", .refused),
             ("BUSYKEY Target key name already exists.", .reply), ("", .reply),
         ])
     func classes(text: String, code: RedisError.Code) {

@@ -167,6 +167,17 @@ struct RedisLossTests {
         }
         try await expect(77, wrong, "WRONGPASS")
         try await expect(77, weak, "NOPERM")
+        try await expect(77, weak, "redis-cli ACL SETUSER NAME +@read +@write +@scripting +@connection +info +time")
+        // With what the hint says it works.
+        try await bench.redis(
+            "ACL", "SETUSER", "weak", "+@read", "+@write", "+@scripting", "+@connection", "+info", "+time")
+        let healed = try await bench.coord(["submit", list, "--name", "healed"], url: weak)
+        #expect(await healed.wait() == .exited(0), "\(healed.stderr)")
+        try await bench.redis("FLUSHALL")
+        let renamed = try await RedisServer(options: ["--rename-command", "EVALSHA", ""])
+        let refused = try await bench.coord(["submit", list], url: renamed.url)
+        #expect(await refused.wait() == .exited(77))
+        #expect(refused.stderr.contains("Redis has no command EVALSHA"), "\(refused.stderr)")
         try await bench.redis("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
         try await expect(78, bench.redis.url, "may throw away parts of the queue")
         #expect(try await bench.redis("DBSIZE").int == 0)

@@ -37,7 +37,7 @@ struct HintTests {
         Case(
             name: "a table without a column of URLs", words: ["run", "n.csv"], files: ["n.csv": "a,b\nx,y\n"], code: 65,
             says: [
-                "error: no column is called url, or anything like it, and the first row has no URL",
+                "error: no column is called url, or anything like it, and the first rows have no URL",
                 "hint: name it: --url-column; the first row has a, b",
             ]),
         Case(

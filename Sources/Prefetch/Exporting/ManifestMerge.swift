@@ -39,8 +39,8 @@ package final class ManifestMerge: Sendable {
         func advance() throws(PrefetchError) {
             let before = next?.line ?? 0
             next = nil
-            guard let (bytes, isCut) = try reader.next() else { return }
-            guard !isCut, let line = try? JSONDecoder().decode(Line.self, from: Data(bytes)), line.line > before else {
+            guard let bytes = try reader.next() else { return }
+            guard let line = try? JSONDecoder().decode(Line.self, from: Data(bytes)), line.line > before else {
                 throw refused("is not a manifest of a batch: its line \(reader.lineNumber)")
             }
             next = line

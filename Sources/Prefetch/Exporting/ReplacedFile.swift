@@ -27,8 +27,7 @@ package struct ReplacedFile: Sendable {
         var status = stat()
         guard stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return }
         for list in lists where !list.isEmpty {
-            var other = stat()
-            guard stat(list, &other) == 0, other.st_dev == status.st_dev, other.st_ino == status.st_ino else {
+            guard let other = PathText.status(list), other.st_dev == status.st_dev, other.st_ino == status.st_ino else {
                 continue
             }
             throw PrefetchError(

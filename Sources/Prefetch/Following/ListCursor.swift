@@ -26,8 +26,8 @@ final class ListCursor {
             bytes.withUnsafeBytes { hasher.update(UnsafeRawBufferPointer(rebasing: $0[range])) }
         }
         var count = 0
-        while let (line, isCut) = try reader.next() {
-            guard URLList.entry(line, isCut: isCut, number: reader.lineNumber) != nil else { continue }
+        while let line = try reader.next() {
+            guard URLList.entry(line, number: reader.lineNumber) != nil else { continue }
             if count % Self.step == 0 {
                 checkpoints.append(Checkpoint(offset: reader.lineOffset, line: reader.lineNumber))
             }
@@ -47,8 +47,8 @@ final class ListCursor {
             try reader.seek(to: place.offset, line: place.line)
             at = index / Self.step * Self.step
         }
-        while let (line, isCut) = try reader.next() {
-            guard let entry = URLList.entry(line, isCut: isCut, number: reader.lineNumber) else { continue }
+        while let line = try reader.next() {
+            guard let entry = URLList.entry(line, number: reader.lineNumber) else { continue }
             at += 1
             if at > index { return entry }
         }

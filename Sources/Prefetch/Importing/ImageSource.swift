@@ -58,7 +58,7 @@ package enum ImageSource: Sendable {
         ofManifest path: String, _ body: (Item) async throws(PrefetchError) -> Bool
     ) async throws(PrefetchError) {
         var reader = try LineReader(once: path)
-        while let (text, _) = try reader.next() {
+        while let text = try reader.next() {
             guard !text.isEmpty else { continue }
             guard let line = try? JSONDecoder().decode(ManifestLine.self, from: Data(text)), let url = line.url else {
                 throw PrefetchError(

@@ -10,8 +10,7 @@ struct ListPlaces: Sendable {
     /// - Throws: `notFound`, `unreadableList` if the file is not one of the lists.
     init(_ path: String?, of id: String, _ segments: [ListSegment]) throws(PrefetchError) {
         self.id = id
-        var status = stat()
-        guard let path, stat(path, &status) != 0 || status.st_mode & S_IFMT != S_IFDIR else {
+        guard let path, PathText.status(path).map({ $0.st_mode & S_IFMT != S_IFDIR }) ?? true else {
             (given, folder) = (nil, path)
             return
         }

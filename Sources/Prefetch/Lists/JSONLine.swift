@@ -16,6 +16,8 @@ struct JSONLine: Decodable {
     var rules: [String: JSONValue]?
     /// Values for manifests; not a setting.
     var columns: [String: String]?
+    /// The member that has the URL: `url`, or what it is called instead.
+    var urlMember = "url"
     /// Unknown members, sorted.
     var others: [String]
 
@@ -32,14 +34,26 @@ struct JSONLine: Decodable {
         func value<Value: Decodable>(_ name: String) throws -> Value? {
             try fields.decodeIfPresent(Value.self, forKey: Member(stringValue: name))
         }
-        url = try value("url")
+        let names = fields.allKeys.map(\.stringValue)
+        if names.contains(where: { $0.utf8.elementsEqual("url".utf8) }) {
+            url = try value("url")
+        } else {
+            // The same name may be that of an image's bytes.
+            let names = names.sorted()
+            for place in URLColumn.places(in: names) {
+                guard let text = try? value(names[place]) as String? else { continue }
+                (url, urlMember) = (text, names[place])
+                break
+            }
+        }
         options = try value("options")
         headers = try value("headers")
         sha256 = try value("sha256")
         mirrors = try value("mirrors")
         rules = try value("rules")
         columns = try value("columns")
-        others = fields.allKeys.map(\.stringValue).filter { !Self.members.contains($0) }.sorted()
+        let used = urlMember
+        others = names.filter { !Self.members.contains($0) && $0 != used }.sorted()
     }
 
     /// Whether a line is meant as JSON: no URL begins with a brace.
@@ -47,17 +61,50 @@ struct JSONLine: Decodable {
 
     /// Nil if the line is not such an object; the URL may be missing.
     init?(_ line: [UInt8]) {
-        guard let read = try? JSONDecoder().decode(JSONLine.self, from: Data(line)) else { return nil }
+        guard let read = Self.decode(JSONLine.self, line) else { return nil }
         self = read
     }
 
     /// Nil if the line is not an object.
     static func object(_ line: [UInt8]) -> [String: JSONValue]? {
-        try? JSONDecoder().decode([String: JSONValue].self, from: Data(line))
+        decode([String: JSONValue].self, line)
+    }
+
+    /// Also of what Python's json.dumps writes, with `NaN` and `Infinity` as strings.
+    private static func decode<Value: Decodable>(_ type: Value.Type, _ line: [UInt8]) -> Value? {
+        if let value = try? JSONDecoder().decode(type, from: Data(line)) { return value }
+        return quotingNumbers(line).flatMap { try? JSONDecoder().decode(type, from: Data($0)) }
+    }
+
+    /// A line with its numbers that JSON does not have in quotes; nil where it has none of them.
+    static func quotingNumbers(_ line: [UInt8]) -> [UInt8]? {
+        let quote = UInt8(ascii: "\"")
+        let words = ["NaN", "Infinity", "-Infinity"].map { Array($0.utf8) }
+        var (text, index) = ([UInt8](), line.startIndex)
+        var isQuoted = false, isFound = false
+        while index < line.endIndex {
+            let byte = line[index]
+            if !isQuoted, let word = words.first(where: { line[index...].starts(with: $0) }) {
+                text += [quote] + word + [quote]
+                index += word.count
+                isFound = true
+                continue
+            }
+            if isQuoted, byte == UInt8(ascii: "\\"), index + 1 < line.endIndex {
+                text.append(byte)
+                index += 1
+            } else if byte == quote {
+                isQuoted.toggle()
+            }
+            text.append(line[index])
+            index += 1
+        }
+        return isFound ? text : nil
     }
 
     /// The member that a name misspells: edit distance up to two, or one for the short `url`.
     static func nearMiss(_ name: String) -> String? {
+        guard URLColumn.rank(name) == nil else { return nil }
         let near = members.map { ($0, EditDistance.between($0, name.lowercased())) }.min { $0.1 < $1.1 }
         guard let (known, distance) = near, distance <= max(1, min(2, known.count / 3)) else { return nil }
         return known

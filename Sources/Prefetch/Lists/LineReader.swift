@@ -1,9 +1,11 @@
 internal import Glibc
 
-/// Reads a file line by line in constant memory. Lines longer than `longest` are cut and marked.
+/// Reads a file line by line, in the memory of its longest line.
 struct LineReader: ~Copyable {
-    static let longest = 65_536
+    /// Bytes that a line may have.
+    static let longest = 16 << 20
 
+    private let path: String
     private let file: Int32
     private var buffer = [UInt8](repeating: 0, count: 1 << 18)
     private var start = 0
@@ -18,6 +20,7 @@ struct LineReader: ~Copyable {
     /// Opens a list that is read more than once.
     /// - Throws: `notFound` or `unreadableList` with the reason, the latter also for streams.
     init(path: String) throws(PrefetchError) {
+        self.path = path
         try ListFile.requireRepeatable(path)
         file = try ListFile.open(path)
     }
@@ -26,6 +29,7 @@ struct LineReader: ~Copyable {
     /// * `waiting`: see ``ListFile/open(_:waiting:)``.
     /// - Throws: `notFound` or `unreadableList` with the reason.
     init(once path: String, waiting: () -> Void = {}) throws(PrefetchError) {
+        self.path = path
         file = try ListFile.open(path, waiting: waiting)
     }
 
@@ -39,27 +43,28 @@ struct LineReader: ~Copyable {
         lineNumber = line - 1
     }
 
-    /// The next line without its end, and whether it was cut; nil at the end of the file.
-    /// - Throws: `unreadableList` if reading fails (a folder, a broken disk).
-    mutating func next() throws(PrefetchError) -> (line: [UInt8], isCut: Bool)? {
+    /// The next line without its end; nil at the end of the file.
+    /// - Throws: `unreadableList` if reading fails (a folder, a broken disk), or with the number of a line that is too long.
+    mutating func next() throws(PrefetchError) -> [UInt8]? {
         var searched = start
         lineOffset = base + start
         while true {
             if let newline = newline(in: searched..<end) {
                 lineNumber += 1
                 defer { start = newline + 1 }
-                return trimmed(start..<newline)
+                return try trimmed(start..<newline)
             }
             searched = end
             if atEnd {
                 guard start < end else { return nil }
                 lineNumber += 1
                 defer { start = end }
-                return trimmed(start..<end)
+                return try trimmed(start..<end)
             }
-            // Fits beside the remaining space: the buffer never grows.
-            if end - start > Self.longest + 1 { return try skipLongLine() }
-            if end == buffer.count {
+            if end - start > Self.longest + 1 { throw Self.tooLong(lineNumber + 1, path) }
+            if end == buffer.count, start == 0 {
+                buffer += [UInt8](repeating: 0, count: buffer.count)
+            } else if end == buffer.count {
                 buffer.replaceSubrange(0..<(end - start), with: buffer[start..<end])
                 base += start
                 end -= start
@@ -97,30 +102,21 @@ struct LineReader: ~Copyable {
             hint: "give a text file with one URL a line, or - for standard input")
     }
 
-    /// Keeps the head of a line that is too long and skips the rest.
-    private mutating func skipLongLine() throws(PrefetchError) -> (line: [UInt8], isCut: Bool)? {
-        let head = Array(buffer[start..<(start + Self.longest)])
-        while true {
-            if let newline = newline(in: start..<end) {
-                start = newline + 1
-                break
-            }
-            base += end
-            (start, end) = (0, 0)
-            if atEnd { break }
-            try fill()
-        }
-        lineNumber += 1
-        return (head, true)
+    /// Why a line is refused.
+    static func tooLong(_ number: Int, _ path: String) -> PrefetchError {
+        PrefetchError(
+            .unreadableList, "line \(number) of \(ListFile.name(of: path)) is longer than \(longest >> 20) MiB",
+            hint: "leave columns out that nothing needs")
     }
 
-    private func trimmed(_ range: Range<Int>) -> (line: [UInt8], isCut: Bool) {
-        if range.count > Self.longest { return (Array(buffer[range].prefix(Self.longest)), true) }
+    private func trimmed(_ range: Range<Int>) throws(PrefetchError) -> [UInt8] {
+        // With its CR.
+        if range.count > Self.longest + 1 { throw Self.tooLong(lineNumber, path) }
         var (first, end) = (range.lowerBound, range.upperBound)
         let blank: (UInt8) -> Bool = { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") || $0 == UInt8(ascii: "\r") }
         if lineNumber == 1, buffer[range].starts(with: [0xEF, 0xBB, 0xBF]) { first += 3 }
         while first < end, blank(buffer[first]) { first += 1 }
         while first < end, blank(buffer[end - 1]) { end -= 1 }
-        return (Array(buffer[first..<end]), false)
+        return Array(buffer[first..<end])
     }
 }

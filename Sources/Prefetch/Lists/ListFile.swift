@@ -10,20 +10,18 @@ package enum ListFile {
     /// Whether a path can only be read once (`-`, a pipe, a socket, a terminal or a device), or is a file without a name for other
     /// processes. False for a missing path, and for a folder.
     package static func isStream(_ path: String) -> Bool {
-        var status = stat()
-        if stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_nlink == 0 { return true }
+        if let status = PathText.status(path), status.st_mode & S_IFMT == S_IFREG, status.st_nlink == 0 { return true }
         return isReadOnce(path)
     }
 
     private static func isReadOnce(_ path: String) -> Bool {
         if path == "-" { return true }
-        var status = stat()
-        guard stat(path, &status) == 0 else { return false }
+        guard let status = PathText.status(path) else { return false }
         return ![S_IFREG, S_IFDIR].contains(status.st_mode & S_IFMT)
     }
 
     package static func name(of path: String) -> String {
-        descriptor(path) == STDIN_FILENO ? standardInput : path
+        descriptor(path) == STDIN_FILENO ? standardInput : PathText.shown(path)
     }
 
     /// Whether a name in messages is a path that another command can read.
@@ -39,15 +37,14 @@ package enum ListFile {
     /// * `waiting`: called once if a FIFO has had no writer for a second.
     /// - Throws: `notFound`, `unreadableList` with the reason: a folder, a terminal, no permission.
     package static func open(_ path: String, waiting: () -> Void = {}) throws(PrefetchError) -> Int32 {
-        var status = stat()
         let file: Int32
         if let descriptor = descriptor(path), isReadOnce(path) {
             // By its number: what it refers to may have no name that can be opened (a socket has none).
             file = fcntl(descriptor, F_DUPFD_CLOEXEC, 0)
-        } else if stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFIFO {
+        } else if let status = PathText.status(path), status.st_mode & S_IFMT == S_IFIFO {
             file = openFIFO(path, waiting)
         } else {
-            file = clinux_open(path, O_RDONLY | O_CLOEXEC, 0)
+            file = PathText.withBytes(path) { clinux_open($0, O_RDONLY | O_CLOEXEC, 0) }
         }
         guard file >= 0 else { throw failure(path, errno) }
         if let refusal = refusal(of: file, path) {
@@ -62,7 +59,7 @@ package enum ListFile {
         var status = stat()
         if fstat(file, &status) == 0, status.st_mode & S_IFMT == S_IFDIR {
             return PrefetchError(
-                .unreadableList, "\(path) is a folder, and a list is a file",
+                .unreadableList, "\(name(of: path)) is a folder, and a list is a file",
                 hint: "give a text file with one URL a line, or - for standard input")
         }
         guard isatty(file) == 1 else { return nil }
@@ -142,7 +139,7 @@ package enum ListFile {
 
     /// Opens a FIFO without blocking in open(2), which would prevent messages, and waits for its first bytes, or its end.
     private static func openFIFO(_ path: String, _ waiting: () -> Void) -> Int32 {
-        let file = clinux_open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC, 0)
+        let file = PathText.withBytes(path) { clinux_open($0, O_RDONLY | O_NONBLOCK | O_CLOEXEC, 0) }
         guard file >= 0 else { return -1 }
         var entry = pollfd(fd: file, events: Int16(POLLIN), revents: 0)
         var waitLimit: Int32 = 1_000

@@ -38,7 +38,11 @@ enum ListGuess {
         }
         if start.hasPrefix("[") { return ("a JSON array", "write one URL a line: jq -r '.[]' \(path) > urls.txt") }
         if start.hasPrefix("{") {
-            return ("JSON", "write one URL a line, for example: jq -r '.url' \(path) > urls.txt")
+            let line = Array(start.utf8.prefix { $0 != UInt8(ascii: "\n") })
+            let member = JSONLine.object(line)?.sorted { $0.key < $1.key }.first { URLLines.isURL($0.value.text) }?.key
+            return (
+                "JSON", "write one URL a line, for example: jq -r '.\(member ?? "url")' \(path) > urls.txt"
+            )
         }
         let first = start.prefix { $0 != "\n" && $0 != "\r" && $0 != "\r\n" }
         for separator in [",", "\t", ";"] as [Character] where first.contains(separator) {

@@ -12,33 +12,21 @@ package enum ListHead {
         _ path: String, entries count: Int, into folder: String, stem: String
     ) throws(PrefetchError) -> String? {
         guard let end = try end(path, count) else { return nil }
-        guard let open = OpenFolder(folder), let file = TemporaryFile(in: open) else {
-            throw PrefetchError(
-                .cacheUnavailable, "cannot write into \(folder): \(String(cString: strerror(errno)))",
-                hint: "choose a folder that this user may write: --cache DIR")
-        }
-        let output = LineOutput(file: file, path: folder)
+        let output = try LineOutput(in: folder)
         var bytes = try InputBytes(path: path)
         var left = end
         while left > 0, case let piece = try bytes.next(), !piece.isEmpty {
             try output.write(piece.prefix(left))
             left -= piece.prefix(left).count
         }
-        let name = "\(stem).\(try output.finish().prefix(16)).list"
-        let code = file.publish(replacing: name)
-        guard code == 0 else {
-            throw PrefetchError(
-                .inputOutput, "cannot write \(folder)/\(name): \(String(cString: strerror(code)))",
-                hint: "make room in \(folder)")
-        }
-        return "\(folder)/\(name)"
+        return try output.publish(stem: stem)
     }
 
     /// The byte behind the last entry that is wanted; nil if all are.
     private static func end(_ path: String, _ count: Int) throws(PrefetchError) -> Int? {
         var reader = try LineReader(path: path)
         var seen = 0
-        while let (line, _) = try reader.next() {
+        while let line = try reader.next() {
             guard URLList.isEntry(line) else { continue }
             if seen == count { return reader.lineOffset }
             seen += 1

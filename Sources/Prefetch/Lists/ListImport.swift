@@ -21,7 +21,7 @@ package struct ListImport: Sendable {
 
     private enum Kind: Equatable {
         case lines
-        case table(separator: UInt8)
+        case table(TableGuess.Separator)
         case objects
         case sitemap
     }
@@ -47,7 +47,7 @@ package struct ListImport: Sendable {
         isPacked = bytes.isPacked
         head = Array(first.prefix(4096))
         (self.path, self.options, self.isSpooled) = (path, options, isSpooled)
-        called = isSpooled ? name ?? ListFile.name(of: "-") : path
+        called = isSpooled ? name ?? ListFile.name(of: "-") : ListFile.name(of: path)
         kind = try Self.kind(first, name: name ?? path, isPacked: isPacked, options)
         if kind == .lines && options.isOfTable {
             throw PrefetchError(
@@ -61,9 +61,12 @@ package struct ListImport: Sendable {
     private static func kind(
         _ head: ArraySlice<UInt8>, name: String, isPacked: Bool, _ options: Options
     ) throws(PrefetchError) -> Kind {
+        func table(_ usual: Character) -> Kind {
+            .table(TableGuess.separator(head, usual: usual.asciiValue ?? 0x2C, options))
+        }
         switch options.format {
-        case .csv: return .table(separator: UInt8(ascii: ","))
-        case .tsv: return .table(separator: UInt8(ascii: "\t"))
+        case .csv: return table(",")
+        case .tsv: return table("\t")
         case .sitemap: return .sitemap
         case .plain: return .lines
         case .jsonl: return options.isOfMembers ? .objects : .lines
@@ -71,14 +74,13 @@ package struct ListImport: Sendable {
         }
         var base = name.lowercased()
         if isPacked, let dot = base.lastIndex(of: ".") { base = String(base[..<dot]) }
-        if base.hasSuffix(".csv") { return .table(separator: UInt8(ascii: ",")) }
-        if base.hasSuffix(".tsv") || base.hasSuffix(".tab") { return .table(separator: UInt8(ascii: "\t")) }
+        if base.hasSuffix(".csv") { return table(",") }
+        if base.hasSuffix(".tsv") || base.hasSuffix(".tab") { return table("\t") }
         let text = head.drop { [0xEF, 0xBB, 0xBF, 0x20, 0x09, 0x0A, 0x0D].contains($0) }
         if isSitemap(text) { return .sitemap }
-        guard options.isOfTable else { return .lines }
+        guard options.isOfTable else { return TableGuess.separator(ofLines: head).map { .table($0) } ?? .lines }
         if options.isOfMembers && isObjects(text) { return .objects }
-        let first = head.prefix { $0 != UInt8(ascii: "\n") }
-        return .table(separator: first.contains(UInt8(ascii: "\t")) ? UInt8(ascii: "\t") : UInt8(ascii: ","))
+        return table(",")
     }
 
     /// Whether the first entry of a text is a JSON object.
@@ -99,34 +101,30 @@ package struct ListImport: Sendable {
 
     /// Writes the list into a folder and returns its path; the name includes the digest of its content.
     /// * `stem`: the start of the name, and so of batch ids.
+    /// * `warn`: called with what is probably not meant.
     /// - Throws: `unreadableList` with the line if the input has another format; `inputOutput`, `cacheUnavailable`.
-    package func write(into folder: String, stem: String) throws(PrefetchError) -> String {
-        guard let open = OpenFolder(folder), let file = TemporaryFile(in: open) else {
-            throw PrefetchError(
-                .cacheUnavailable, "cannot write into \(folder): \(String(cString: strerror(errno)))",
-                hint: "choose a folder that this user may write: --cache DIR")
-        }
-        let output = LineOutput(file: file, path: folder)
+    package func write(
+        into folder: String, stem: String, warn: (String) -> Void = { _ in }
+    ) throws(PrefetchError) -> String {
+        let output = try LineOutput(in: folder)
+        try write(to: output, warn)
+        return try output.publish(stem: stem)
+    }
+
+    /// Writes the list behind what was written.
+    func write(to output: LineOutput, _ warn: (String) -> Void) throws(PrefetchError) {
         switch kind {
         case .lines:
             var bytes = try InputBytes(path: path)
             while case let piece = try bytes.next(), !piece.isEmpty { try output.write(piece) }
-        case .table(let separator): try writeTable(separator, to: output)
+        case .table(let separator): try writeTable(separator, to: output, warn)
         case .objects: try writeObjects(to: output)
         case .sitemap: try writeSitemap(to: output)
         }
-        let name = "\(stem).\(try output.finish().prefix(16)).list"
-        let code = file.publish(replacing: name)
-        guard code == 0 else {
-            throw PrefetchError(
-                .inputOutput, "cannot write \(folder)/\(name): \(String(cString: strerror(code)))",
-                hint: "make room in \(folder)")
-        }
-        return "\(folder)/\(name)"
     }
 
     private func writeObjects(to output: LineOutput) throws(PrefetchError) {
-        var members = ListMembers(options.keepColumns)
+        var members = ListMembers(options.keepColumns, of: called)
         func add(_ line: [UInt8]) throws(PrefetchError) { try output.write(line[...]) }
         var bytes = try InputBytes(path: path)
         while case let piece = try bytes.next(), !piece.isEmpty { try members.read(piece, add) }
@@ -143,50 +141,79 @@ package struct ListImport: Sendable {
 
     /// Empty without a header row.
     package func header() throws(PrefetchError) -> Header {
-        guard case .table(let separator) = kind else { return Header() }
-        var header: Header?
-        var reader = CSVReader(separator: separator)
-        func look(_ record: CSVReader.Record) throws(PrefetchError) {
-            guard header == nil else { return }
-            let names = record.fields.map { String(decoding: $0, as: UTF8.self) }
-            let columns = try TableColumns(names, options)
-            var found = Header()
-            found.unused = columns.unused(names)
-            if columns.hasHeader, options.urlColumn == nil, names[columns.url].lowercased() != "url" {
-                found.guessedURL = names[columns.url]
-            }
-            header = found
+        guard case .table(let separator) = kind, let (columns, first) = try layout(separator) else { return Header() }
+        var found = Header()
+        found.unused = columns.unused(first)
+        if columns.hasHeader, options.urlColumn == nil, URLColumn.rank(first[columns.url]) != 0 {
+            found.guessedURL = first[columns.url]
         }
-        var bytes = try InputBytes(path: path)
-        while header == nil, case let piece = try bytes.next(), !piece.isEmpty { try reader.read(piece, look) }
-        if header == nil { try reader.finish(look) }
-        return header ?? Header()
+        return found
     }
 
-    /// Rows become lines with the same numbers, so that messages fit the table.
-    private func writeTable(_ separator: UInt8, to output: LineOutput) throws(PrefetchError) {
-        var columns: TableColumns?
-        var reader = CSVReader(separator: separator)
+    /// What is where in a table, by its first rows, and the first of them; nil if there are none.
+    private func layout(
+        _ separator: TableGuess.Separator
+    ) throws(PrefetchError) -> (columns: TableColumns, first: [String])? {
+        var rows: [[String]] = []
+        var reader = CSVReader(separator: separator.byte)
+        func look(_ record: CSVReader.Record) {
+            if rows.count <= TableGuess.rows { rows.append(record.fields.map(URLColumn.url)) }
+        }
+        // A first row that says it all need not be followed by others.
+        func columns() throws(PrefetchError) -> TableColumns {
+            try TableColumns(rows[separator.skipped], Array(rows.dropFirst(separator.skipped + 1)), options)
+        }
+        var bytes = try InputBytes(path: path)
+        while rows.count <= TableGuess.rows, case let piece = try bytes.next(), !piece.isEmpty {
+            try reader.read(piece, look)
+            if rows.count > separator.skipped, let found = try? columns() { return (found, rows[separator.skipped]) }
+        }
+        if rows.count <= TableGuess.rows { try reader.finish(look) }
+        guard rows.count > separator.skipped else { return nil }
+        return (try columns(), rows[separator.skipped])
+    }
+
+    /// Rows become lines with the numbers of their first lines, so that messages fit the table.
+    private func writeTable(
+        _ separator: TableGuess.Separator, to output: LineOutput, _ warn: (String) -> Void
+    ) throws(PrefetchError) {
+        guard let columns = try layout(separator)?.columns else { return }
+        var reader = CSVReader(separator: separator.byte)
+        var (rows, odd) = (0, 0)
         func add(_ record: CSVReader.Record) throws(PrefetchError) {
-            func text(_ column: Int) -> String? {
-                record.fields.indices.contains(column) ? String(decoding: record.fields[column], as: UTF8.self) : nil
+            func cell(_ column: Int) -> [UInt8]? {
+                record.fields.indices.contains(column) ? record.fields[column] : nil
             }
-            let isFirst = columns == nil
-            let layout =
-                if let columns { columns } else {
-                    try TableColumns(record.fields.map { String(decoding: $0, as: UTF8.self) }, options)
-                }
-            columns = layout
-            try output.skip(to: record.line)
-            if isFirst && layout.hasHeader { return }
-            var line = ImportedLine(url: text(layout.url) ?? "")
-            line.sha256 = layout.sha256.flatMap { text($0) }.flatMap { $0.isEmpty ? nil : $0 }
-            for (name, column) in layout.kept { line.columns[name] = text(column) ?? "" }
-            try output.write(line.bytes[...])
+            rows += 1
+            guard rows > separator.skipped else { return }
+            if let tall = record.tall, tall.isOdd {
+                odd += 1
+                if odd <= Self.mostOdd { warn(Self.warning(of: tall)) }
+            }
+            try output.skip(to: output.first + record.line - 1)
+            if rows == separator.skipped + 1 && columns.hasHeader { return }
+            var line = ImportedLine(url: cell(columns.url).map(URLColumn.url) ?? "")
+            line.sha256 = columns.sha256.flatMap(cell).map { String(decoding: URLColumn.trimmed($0), as: UTF8.self) }
+            if line.sha256?.isEmpty == true { line.sha256 = nil }
+            for (name, column) in columns.kept {
+                line.columns[name] = cell(column).map { String(decoding: $0, as: UTF8.self) } ?? ""
+            }
+            let bytes = line.bytes
+            guard bytes.count <= LineReader.longest else { throw LineReader.tooLong(record.line, called) }
+            try output.write(bytes[...])
         }
         var bytes = try InputBytes(path: path)
         while case let piece = try bytes.next(), !piece.isEmpty { try reader.read(piece, add) }
         try reader.finish(add)
+        if odd > Self.mostOdd { warn("\(odd - Self.mostOdd) more quoted fields are as long") }
+    }
+
+    /// Warnings that name their line.
+    private static let mostOdd = 5
+
+    private static func warning(of field: CSVReader.Tall) -> String {
+        "the quoted field that begins in line \(field.line) has \(field.lines) lines"
+            + (field.hasURL ? ", and a URL in them" : "") + "; if its quote is not meant, rows are lost in it"
     }
 
     /// Writes the images of a sitemap; its pages if it has no images. Sitemaps of an index are read from its folder.
@@ -255,7 +282,7 @@ package struct ListImport: Sendable {
                 .unreadableList, "\(names), which is the address of no file",
                 hint: "submit that sitemap by itself, as a file: curl -sS -o sitemap.xml URL")
         }
-        guard access(folder + name, R_OK) == 0 else {
+        guard PathText.withBytes(folder + name, { access($0, R_OK) }) == 0 else {
             throw PrefetchError(
                 .unreadableList, "\(names), and there is no \(folder)\(name)",
                 hint: "\(together), for example: curl -sS --remote-name-all URL…")

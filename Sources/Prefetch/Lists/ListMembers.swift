@@ -3,10 +3,12 @@ struct ListMembers {
     private let kept: [String]
     private var found: Set<ByteText> = []
     private var line: [UInt8] = []
-    /// Whether the current line is too long, and is passed through unchanged.
-    private var isLong = false
+    /// Of the current line.
+    private var number = 1
+    private let name: String
 
-    init(_ kept: [String]) { self.kept = kept }
+    /// * `name`: what the list is called in messages.
+    init(_ kept: [String], of name: String = "the list") { (self.kept, self.name) = (kept, name) }
 
     /// Parses a piece; `body` gets all lines in order, with their ends.
     mutating func read(
@@ -23,7 +25,7 @@ struct ListMembers {
     /// The last line, without a line end.
     /// - Throws: `unreadableList` if no line has one of the members; errors of `body`.
     mutating func finish(_ body: ([UInt8]) throws(PrefetchError) -> Void) throws(PrefetchError) {
-        if !line.isEmpty { try body(isLong ? line : rewritten(line)) }
+        if !line.isEmpty { try body(rewritten(line)) }
         guard let missing = kept.first(where: { !found.contains($0) }) else { return }
         throw PrefetchError(
             .unreadableList, "no line has the member '\(missing)' for what is kept",
@@ -35,11 +37,12 @@ struct ListMembers {
     ) throws(PrefetchError) {
         line += part
         let isWhole = line.last == UInt8(ascii: "\n")
-        if line.count > LineReader.longest { isLong = true }
-        guard isWhole || isLong else { return }
-        try body(isLong ? line : rewritten(line))
+        // With its end.
+        if line.count > LineReader.longest + 2 { throw LineReader.tooLong(number, name) }
+        guard isWhole else { return }
+        try body(rewritten(line))
         line.removeAll(keepingCapacity: true)
-        if isWhole { isLong = false }
+        number += 1
     }
 
     private mutating func rewritten(_ line: [UInt8]) -> [UInt8] {
@@ -47,10 +50,14 @@ struct ListMembers {
         guard line[..<start].allSatisfy({ [0x20, 0x09, 0xEF, 0xBB, 0xBF].contains($0) }),
             var object = JSONLine.object(Array(line[start...]))
         else { return line }
+        let url = JSONLine(Array(line[start...]))?.urlMember
         var columns: [String: JSONValue] = [:]
         if case .object(let known) = object["columns"] { columns = known }
         for name in kept {
-            guard let value = JSONLine.members.contains(name) ? object[name] : object.removeValue(forKey: name) else {
+            guard
+                let value = JSONLine.members.contains(name) || name == url
+                    ? object[name] : object.removeValue(forKey: name)
+            else {
                 continue
             }
             found.insert(name)

@@ -5,11 +5,6 @@ struct TableColumns: Equatable {
     /// False if the first row has a URL.
     var hasHeader: Bool
 
-    /// Usual names of a URL column, most specific first.
-    private static let names = [
-        "url", "image_url", "imageurl", "image", "img_url", "img", "image_link", "src", "link", "href", "uri", "loc",
-    ]
-
     static func == (left: TableColumns, right: TableColumns) -> Bool {
         left.url == right.url && left.sha256 == right.sha256 && left.hasHeader == right.hasHeader
             && left.kept.elementsEqual(right.kept) { $0 == $1 }
@@ -22,9 +17,9 @@ struct TableColumns: Equatable {
         return first.indices.filter { !used.contains($0) && !first[$0].isEmpty }.map { first[$0] }
     }
 
-    /// * `first`: the first row.
+    /// * `first`: the first row; `rows`: those behind it, where a column with URLs is looked for if none is called so.
     /// - Throws: `unreadableList` if a column is missing, with those that exist.
-    init(_ first: [String], _ options: ListImport.Options) throws(PrefetchError) {
+    init(_ first: [String], _ rows: [[String]] = [], _ options: ListImport.Options) throws(PrefetchError) {
         let isURL = first.map { URLLines.isURL($0) }
         let isNamed = !isURL.contains(true)
         hasHeader = isNamed
@@ -46,10 +41,11 @@ struct TableColumns: Equatable {
         } else if let place = isURL.firstIndex(of: true) {
             url = place
         } else {
-            let lower = first.map { $0.lowercased() }
-            guard let place = Self.names.lazy.compactMap({ lower.firstIndex(of: $0) }).first else {
+            let named = URLColumn.places(in: first).first
+            let seen = rows.lazy.compactMap { row in row.firstIndex(where: URLLines.isURL) }
+            guard let place = named ?? seen.first(where: first.indices.contains) else {
                 throw PrefetchError(
-                    .unreadableList, "no column is called url, or anything like it, and the first row has no URL",
+                    .unreadableList, "no column is called url, or anything like it, and the first rows have no URL",
                     hint: "name it: --url-column; the first row has \(first.prefix(20).joined(separator: ", "))")
             }
             url = place

@@ -15,8 +15,8 @@ package enum URLLines {
         var reader = try LineReader(once: path, waiting: waiting)
         var group: [PrefetchJob.Entry] = []
         var bytes = 0
-        while let (line, isCut) = try reader.next() {
-            guard let entry = URLList.entry(line, isCut: isCut, number: reader.lineNumber) else { continue }
+        while let line = try reader.next() {
+            guard let entry = URLList.entry(line, number: reader.lineNumber) else { continue }
             group.append(entry)
             bytes += line.count
             guard group.count >= groupCount || bytes >= groupBytes else { continue }
@@ -30,7 +30,7 @@ package enum URLLines {
     /// Entries of arguments, numbered from 1; lines that a list would skip are invalid here.
     package static func entries(_ words: [String]) -> [PrefetchJob.Entry] {
         zip(1..., words).map { number, word in
-            URLList.entry(Array(word.utf8), isCut: word.utf8.count > LineReader.longest, number: number)
+            URLList.entry(Array(word.utf8), number: number)
                 ?? PrefetchJob.Entry(line: number, url: word, isInvalid: true)
         }
     }
@@ -38,6 +38,8 @@ package enum URLLines {
     /// Why an invalid entry is not a URL, and the URL that it probably is without its scheme.
     static func objection(to text: String) -> String {
         if let url = withScheme(text) { return "no scheme: did you mean \(url)?" }
+        if text.utf8.first == UInt8(ascii: "{") { return "the line is not a JSON object with a URL" }
+        if text.contains("://"), text.hasSuffix("…") { return "the URL is longer than \(URLList.longestURL >> 10) KiB" }
         return "the line is not a URL" + (text.contains("://") ? "" : ": it begins with neither http:// nor https://")
     }
 
@@ -60,10 +62,10 @@ package enum URLLines {
     /// Whether a text, as a line, reads back as this URL.
     package static func isURL(_ text: String) -> Bool {
         let blank: (UInt8?) -> Bool = { $0 == UInt8(ascii: " ") }
-        guard !blank(text.utf8.first), !blank(text.utf8.last), text.utf8.count <= LineReader.longest else {
+        guard !blank(text.utf8.first), !blank(text.utf8.last), text.utf8.count <= URLList.longestURL else {
             return false
         }
-        let entry = URLList.entry(Array(text.utf8), isCut: false, number: 1)
+        let entry = URLList.entry(Array(text.utf8), number: 1)
         return entry?.isInvalid == false && entry?.url == text
     }
 }

@@ -5,6 +5,9 @@ internal import Glibc
 /// mark, CR LF and surrounding blanks are removed. An invalid line is an entry too: it counts, and ends as `invalidURL`. After a TAB a line
 /// may have the required SHA-256 of the bytes (``ImageLock``).
 package struct URLList: Sendable, Equatable {
+    /// Bytes that a URL may have.
+    static let longestURL = 65_536
+
     package var path: String
     /// Absolute paths of the files it was made of; none where it is the file itself.
     package var sources: [String] = []
@@ -40,18 +43,18 @@ package struct URLList: Sendable, Equatable {
         }
         var total = 0
         var hasURLs = false
-        while let (line, isCut) = try reader.next() {
+        while let line = try reader.next() {
             guard Self.isEntry(line) else { continue }
             if total == most { break }
             total += 1
-            let object = JSONLine.isOne(line) && !isCut ? JSONLine(line) : nil
+            let object = JSONLine.isOne(line) ? JSONLine(line) : nil
             if let objection = format.objection(to: line, object, number: reader.lineNumber) { throw objection }
             if let object {
                 if let settings = try? object.settings() { lineOptions.formUnion(settings.options) }
                 unknownMembers.note(object.others, line: reader.lineNumber)
             }
             // This pass only needs to know whether the first entries are URLs; the next pass reads the lines.
-            if total <= 200, Self.entry(line, isCut: isCut, number: 1)?.isInvalid == false { hasURLs = true }
+            if total <= 200, Self.entry(line, number: 1)?.isInvalid == false { hasURLs = true }
             if total == 200 && !hasURLs { break }
         }
         if total > 0 && !hasURLs {
@@ -69,9 +72,7 @@ package struct URLList: Sendable, Equatable {
 
     /// The path for other processes on this machine.
     package var absolutePath: String {
-        guard let resolved = realpath(path, nil) else { return path }
-        defer { free(resolved) }
-        return String(cString: resolved)
+        PathText.resolved(path) ?? path
     }
 
     /// The file's name without folder and extension, reduced to the characters of a batch id.
@@ -91,8 +92,8 @@ package struct URLList: Sendable, Equatable {
     ) async throws(PrefetchError) {
         var reader = try LineReader(path: path)
         var index = 0
-        while let (line, isCut) = try reader.next() {
-            guard let entry = Self.entry(line, isCut: isCut, number: reader.lineNumber) else { continue }
+        while let line = try reader.next() {
+            guard let entry = Self.entry(line, number: reader.lineNumber) else { continue }
             index += 1
             if index > first, try await !body(entry) { return }
         }
@@ -101,8 +102,8 @@ package struct URLList: Sendable, Equatable {
     /// The first entry's line without a SHA-256, for lists in which each must have one.
     package func firstUnlocked() throws(PrefetchError) -> Int? {
         var reader = try LineReader(path: path)
-        while let (line, isCut) = try reader.next() {
-            guard let entry = Self.entry(line, isCut: isCut, number: reader.lineNumber) else { continue }
+        while let line = try reader.next() {
+            guard let entry = Self.entry(line, number: reader.lineNumber) else { continue }
             if entry.digest == nil { return entry.line }
         }
         return nil
@@ -112,17 +113,21 @@ package struct URLList: Sendable, Equatable {
     static func isEntry(_ line: [UInt8]) -> Bool { line.first.map { $0 != UInt8(ascii: "#") } ?? false }
 
     /// Nil for a blank line or a comment.
-    static func entry(_ line: [UInt8], isCut: Bool, number: Int) -> PrefetchJob.Entry? {
+    static func entry(_ line: [UInt8], number: Int) -> PrefetchJob.Entry? {
         guard isEntry(line) else { return nil }
-        if JSONLine.isOne(line), !isCut, let read = JSONLine(line), read.url != nil {
+        if JSONLine.isOne(line), let read = JSONLine(line), read.url != nil {
             return entry(read, number: number)
         }
-        let hasControl = line.contains { $0 < 0x20 || $0 == 0x7F }
-        if !isCut, !hasControl, let text = try? UTF8Span(validating: line.span) {
+        let isCut = line.count > longestURL
+        let hasControl = isCut || line.contains { $0 < 0x20 || $0 == 0x7F }
+        if !hasControl, let text = try? UTF8Span(validating: line.span) {
             return PrefetchJob.Entry(line: number, url: String(copying: text), isInvalid: !hasScheme(line))
         }
+        if !hasControl, hasScheme(line), case let url = URLColumn.encoded(line), url.utf8.count <= longestURL {
+            return PrefetchJob.Entry(line: number, url: url)
+        }
         if !isCut, let (end, digest) = ImageLock.split(line) {
-            guard var entry = entry(Array(line[..<end]), isCut: false, number: number) else { return nil }
+            guard var entry = entry(Array(line[..<end]), number: number) else { return nil }
             if !entry.isInvalid { entry.settings = URLSettings(digest: digest) }
             return entry
         }
@@ -131,7 +136,7 @@ package struct URLList: Sendable, Equatable {
 
     private static func entry(_ object: JSONLine, number: Int) -> PrefetchJob.Entry? {
         let text = Array((object.url ?? "").utf8)
-        let isURL = hasScheme(text) && text.count <= LineReader.longest && !text.contains { $0 < 0x20 || $0 == 0x7F }
+        let isURL = hasScheme(text) && text.count <= longestURL && !text.contains { $0 < 0x20 || $0 == 0x7F }
         do throws(WebImageError) {
             let settings = try object.settings()
             if isURL {

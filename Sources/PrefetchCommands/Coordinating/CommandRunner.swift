@@ -18,7 +18,7 @@ public enum CommandRunner {
     /// Runs a program; does not return.
     public static func main(_ root: any AsyncParsableCommand.Type) async -> Never {
         signal(SIGPIPE, SIG_IGN)
-        let words = Array(CommandLine.arguments.dropFirst())
+        let words = Array(PathText.words(CommandLine.unsafeArgv, CommandLine.argc).dropFirst())
         if root == WorkerCommand.self, let worker = RunWorker(words) {
             await end(of: root, words, root) { try await worker.run() }
         }

@@ -84,7 +84,7 @@ struct StatusCommand: AsyncParsableCommand {
         Console.print(
             status.hasLists
                 ? "  \(Wording.count(lists.count)) lists, \(Wording.count(status.pushed)) of their \(Wording.count(status.total)) URLs queued"
-                : "  list \(TerminalText.escaped(status.listPath)), \(Wording.count(status.pushed)) of its \(Wording.count(status.total)) URLs queued"
+                : "  list \(TerminalText.escaped(PathText.shown(status.listPath))), \(Wording.count(status.pushed)) of its \(Wording.count(status.total)) URLs queued"
         )
         Console.print(
             "  \(status.ended > 0 ? "took" : "running for") \(Wording.seconds(status.elapsed)), \(Wording.bytes(status.counts.bytes)) downloaded"

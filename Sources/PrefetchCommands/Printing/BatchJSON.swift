@@ -16,7 +16,7 @@ package enum BatchJSON {
                 ("bytes", .int(counts.bytes)),
                 ("elapsed_seconds", .number(status.elapsed)), ("pushed", .int(status.pushed)),
                 ("sealed", .bool(status.isSealed)), ("paused", .bool(status.isPaused)),
-                ("list", .string(status.listPath)), ("slot", status.slot.map { .string($0) } ?? .null),
+                ("list", .string(PathText.shown(status.listPath))), ("slot", status.slot.map { .string($0) } ?? .null),
                 ("options", options(status.options)), ("open", .bool(status.isOpen)),
                 ("deadline_ms", status.deadline > 0 ? .int(status.deadline) : .null),
                 ("finish_at", status.finishAt.map { .string($0) } ?? .null),

@@ -66,7 +66,7 @@ struct ReportPage {
 
     private var header: HTML {
         let state = status.isHeld ? "paused" : BatchText.ended(status)
-        let list: HTML = status.listPath.isEmpty ? "" : " · list <bdi>\(status.listPath)</bdi>"
+        let list: HTML = status.listPath.isEmpty ? "" : " · list <bdi>\(PathText.shown(status.listPath))</bdi>"
         return """
             <header>
             <h1>\(status.id) <span class="state">\(state)</span></h1>

@@ -23,8 +23,8 @@ struct ListCursorTests {
         folder.write(text.dropLast(), to: "list.txt")
         var reader = try LineReader(path: folder.path("list.txt"))
         var entries: [PrefetchJob.Entry] = []
-        while let (line, isCut) = try reader.next() {
-            if let entry = URLList.entry(line, isCut: isCut, number: reader.lineNumber) { entries.append(entry) }
+        while let line = try reader.next() {
+            if let entry = URLList.entry(line, number: reader.lineNumber) { entries.append(entry) }
         }
         return (folder.path("list.txt"), entries)
     }

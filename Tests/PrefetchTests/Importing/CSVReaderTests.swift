@@ -5,9 +5,11 @@ import Testing
 @Suite("Tables", .timeLimit(.minutes(1)))
 struct CSVReaderTests {
     /// The rows of a text, read in pieces of so many bytes.
-    private func rows(_ text: String, by size: Int = .max, separator: String = ",") throws -> [CSVReader.Record] {
+    private func rows(
+        _ text: String, by size: Int = .max, separator: String = ",", longest: Int = LineReader.longest
+    ) throws -> [CSVReader.Record] {
         var rows: [CSVReader.Record] = []
-        var reader = CSVReader(separator: Array(separator.utf8)[0])
+        var reader = CSVReader(separator: Array(separator.utf8)[0], longest: longest)
         var bytes = Array(text.utf8)[...]
         while !bytes.isEmpty {
             try reader.read(bytes.prefix(size)) { row throws(PrefetchError) in rows.append(row) }
@@ -56,11 +58,33 @@ struct CSVReaderTests {
         #expect(rows.map(\.line) == [1, 3, 6] && rows.map(\.lines) == [1, 3, 1])
     }
 
-    @Test("A quote that is not closed is named by its line, at the end and before it takes all memory")
+    @Test("A quote that is not closed is named by its line; a row that is too long too, before it takes all memory")
     func endless() throws {
-        for text in ["a\n\"b\nc\n", "a\n\"" + String(repeating: "x\n", count: CSVReader.longest)] {
-            let error = #expect(throws: PrefetchError.self) { try rows(text) }
-            #expect(error?.message == "line 2: a quote that begins there is not closed")
+        let open = #expect(throws: PrefetchError.self) { try rows("a\n\"b\nc\n") }
+        #expect(open?.message == "line 2: a quote that begins there is not closed")
+        let most = 1 << 20
+        let long = String(repeating: "x", count: most - 2)
+        #expect(try rows("a\n\(long)\nb\n", longest: most).count == 3)
+        let row = #expect(throws: PrefetchError.self) { try rows("a\n\(long),x\n", longest: most) }
+        #expect(row?.message == "line 2: the row is longer than 1 MiB")
+        let quoted = #expect(throws: PrefetchError.self) { try rows("a\nb,\"\(long)", longest: most) }
+        #expect(quoted?.message == "line 2: the row is longer than 1 MiB; the quote in line 2 is not closed")
+    }
+
+    @Test("A quoted field of more than ten lines, or with a URL on a further line, is odd")
+    func odd() throws {
+        let many = String(repeating: "x\n", count: 10)
+        for (text, line, lines, hasURL) in [
+            ("h\na,\"\(many)x\"\n", 2, 11, false), ("h\n\"a\nb\",\"\(many)x\",\"a\nb\"\n", 3, 11, false),
+            ("h\n\"love\nhttp://h/1\tb\"\n", 2, 2, true), ("\"a\r\nb https://h/1\"", 1, 2, true),
+        ] {
+            let tall = try #require(try rows(text).last?.tall)
+            #expect(tall.isOdd && tall == CSVReader.Tall(line: line, lines: lines, hasURL: hasURL), "\(text)")
+        }
+        for text in [
+            "a,\"\(many)\"\n".replacing("x\nx\n", with: "x\n"), "\"http://h/1\nb\"\n", "\"http://h/1\"\nhttp://h/2\n",
+        ] {
+            #expect(try rows(text).allSatisfy { $0.tall?.isOdd != true }, "\(text)")
         }
     }
 }

@@ -87,17 +87,17 @@ struct ListImportTests {
 
     @Test("Columns that are not there are named with those that are")
     func columns() throws {
-        let text = "id,picture\n1,https://a.example/1.jpg\n"
+        let text = "id,file\n1,a.jpg\n"
         for (set, words) in [
-            (options(), "name it: --url-column; the first row has id, picture"),
-            (options { $0.urlColumn = "img" }, "the first row has id, picture"),
-            (options { $0.urlColumn = "3" }, "the first row has id, picture"),
+            (options(), "name it: --url-column; the first row has id, file"),
+            (options { $0.urlColumn = "img" }, "the first row has id, file"),
+            (options { $0.urlColumn = "3" }, "the first row has id, file"),
         ] {
             let error = #expect(throws: PrefetchError.self) { try list(text, "t.csv", set) }
             #expect(error?.hint.contains(words) == true, "\(error?.hint ?? "")")
         }
-        #expect(try list(text, "t.csv", options { $0.urlColumn = "Picture" }) == "\nhttps://a.example/1.jpg\n")
-        #expect(try list(text, "t.csv", options { $0.urlColumn = "2" }) == "\nhttps://a.example/1.jpg\n")
+        #expect(try list(text, "t.csv", options { $0.urlColumn = "File" }) == "\n{\"url\":\"a.jpg\"}\n")
+        #expect(try list(text, "t.csv", options { $0.urlColumn = "2" }) == "\n{\"url\":\"a.jpg\"}\n")
         let error = #expect(throws: PrefetchError.self) {
             try list(
                 "https://a.example/1.jpg\n", "t.txt",
@@ -192,8 +192,74 @@ struct ListImportTests {
             return true
         }
         #expect(entries.map(\.line) == Array(2...8))
-        #expect(entries.map(\.isInvalid) == [false, false, true, true, true, true, true])
+        #expect(entries.map(\.isInvalid) == [false, false, true, true, false, true, true])
+        #expect(entries[4].url == "https://a/b")
         #expect(entries.allSatisfy { $0.columns == ["k": "v"] })
         #expect(entries[1].url == "https://a/ü")
+    }
+
+    @Test("Cells are read without blanks and quotes around them; what is kept is as it was")
+    func blanks() throws {
+        let text = "id, url , caption\n1, http://h/a.jpg , one \n2, \"http://h/b.jpg\",\n"
+        #expect(try list(text, "t.csv") == "\nhttp://h/a.jpg\nhttp://h/b.jpg\n")
+        let kept = try list(text, "t.csv", options { $0.keepColumns = ["caption"] })
+        #expect(kept?.contains(#"{"columns":{"caption":" one "},"url":"http://h/a.jpg"}"#) == true)
+        folder.write(Array("url,c\nhttp://h/caf".utf8) + [0xE9] + Array(",x\n".utf8), to: "latin.csv")
+        #expect(try list("latin.csv") == "\nhttp://h/caf%E9\n")
+    }
+
+    static let tables: [(name: String, text: String)] = [
+        ("t.csv", "url;caption\nhttp://h/1;a\nhttp://h/2;b\n"),
+        ("t.csv", "url\tcaption\nhttp://h/1\ta\nhttp://h/2\tb\n"),
+        ("t.csv", "sep=;\r\nurl;caption\r\nhttp://h/1;a\r\nhttp://h/2;b\r\n"),
+        ("t.tsv", "url,caption\nhttp://h/1,a\nhttp://h/2,b\n"),
+        ("t.csv", "id;file\n1;http://h/1\n2;http://h/2\n"), ("t.csv", "page;n\nhttp://h/1;1\nhttp://h/2;2\n"),
+        ("t.txt", "url;caption\nhttp://h/1;a\nhttp://h/2;b\n"), ("t.txt", "id\tfile\n1\thttp://h/1\n2\thttp://h/2\n"),
+        ("t.txt", "n01_1\thttp://h/1\nn01_2\thttp://h/2\n"), ("t.txt", "http://h/1\ta caption\nhttp://h/2\tb\n"),
+        ("t", "Image URL,caption\nhttp://h/1,a\nhttp://h/2,b\n"), ("t.txt", "1;http://h/1\n2;http://h/2\n"),
+        ("t.csv", "id,photo of it,license\n1,http://h/1,cc\n2,http://h/2,cc\n"),
+        ("t.csv", "id,Thumbnail300KURL\n1,http://h/1\n2,http://h/2\n"),
+        ("t.csv", "id,OriginalURL,LandingURL\n1,http://h/1,http://l/1\n2,http://h/2,http://l/2\n"),
+        ("t.csv", "a,b\n,\n1,x\n2,http://h/1\n3,http://h/2\n"),
+    ]
+
+    @Test(
+        "A table is known by its content, and its URLs by a name or by the first column that has some",
+        arguments: tables)
+    func content(_ table: (name: String, text: String)) async throws {
+        let text = try #require(try list(table.text, table.name))
+        folder.write(Array(text.utf8), to: "out")
+        var found: [String] = []
+        try await URLList(path: folder.path("out")).forEach { entry in
+            if !entry.isInvalid { found.append(entry.url) }
+            return true
+        }
+        #expect(found == ["http://h/1", "http://h/2"])
+    }
+
+    @Test(
+        "What is a list of lines stays one, whatever separators are in it",
+        arguments: [
+            "http://h/a;b.jpg\nhttp://h/c,d.jpg\n", "http://h/1\t\(String(repeating: "ab", count: 32))\t5\t-\n",
+            "# a\tb\nhttp://h/1\n", "{\"url\":\"http://h/1\",\"a\":1}\n", "a, b\nhttp://h/1\nhttp://h/2\n", "x;y\n",
+            "www.example.org/a,b\nhttp://h/1,2\n", "hello, world\n",
+        ])
+    func lines(text: String) throws {
+        #expect(try list(text, "l.txt") == nil)
+    }
+
+    @Test("Rows that a quote has swallowed are warned of with its line, some of them by name")
+    func swallowed() throws {
+        let row = "http://h/1\t\"love\nhttp://h/2\tb\"\n"
+        folder.write(Array(("url\tcaption\n" + String(repeating: row, count: 7)).utf8), to: "t.tsv")
+        let found = try #require(try ListImport(path: folder.path("t.tsv")))
+        var warnings: [String] = []
+        _ = try found.write(into: folder.path(""), stem: "l") { warnings.append($0) }
+        #expect(warnings.count == 6)
+        #expect(
+            warnings.first
+                == "the quoted field that begins in line 2 has 2 lines, and a URL in them; if its quote is not meant, rows are lost in it"
+        )
+        #expect(warnings.last == "2 more quoted fields are as long")
     }
 }

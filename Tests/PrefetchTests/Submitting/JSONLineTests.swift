@@ -50,6 +50,55 @@ struct JSONLineTests {
         #expect(request.headers == settings.headers && request.expectedDigest?.hex == Self.digest)
     }
 
+    @Test("NaN and Infinity are read as Python's json.dumps writes them, in strings they stay")
+    func numbers() async throws {
+        let entries = try await entries([
+            #"{"url": "http://h/1", "similarity": NaN, "w": [Infinity, -Infinity]}"#,
+            #"{"a":NaN,"url":"http://h/NaN"}"#,
+            #"{"url":"http://h/3","t":"\"NaN","w":-Infinity}"#, #"{"url":"http://h/4","w":nan}"#,
+        ])
+        #expect(entries.map(\.isInvalid) == [false, false, false, true])
+        #expect(entries.prefix(3).map(\.url) == ["http://h/1", "http://h/NaN", "http://h/3"])
+        #expect(JSONLine.quotingNumbers(Array(#"{"t":"NaN \" Infinity"}"#.utf8)) == nil)
+        var members = ListMembers(["score", "t"])
+        var text: [UInt8] = []
+        let line = #"{"url":"http://h/1","score":NaN,"t":"NaN"}"# + "\n"
+        try members.read(Array(line.utf8)[...]) { line throws(PrefetchError) in text += line }
+        try members.finish { line throws(PrefetchError) in text += line }
+        #expect(
+            String(decoding: text, as: UTF8.self)
+                == #"{"columns":{"score":"NaN","t":"NaN"},"url":"http://h/1"}"# + "\n")
+    }
+
+    @Test("A member that is kept from a line that is too long is refused with the line")
+    func longMembers() throws {
+        var members = ListMembers(["a"], of: "l.jsonl")
+        try members.read(Array("{}\n".utf8)[...]) { _ in }
+        let error = #expect(throws: PrefetchError.self) {
+            try members.read([UInt8](repeating: 0x20, count: LineReader.longest + 3)[...]) { _ in }
+        }
+        #expect(error?.message == "line 2 of l.jsonl is longer than 16 MiB")
+    }
+
+    @Test("Members with URLs are called as columns of tables are, and url comes first")
+    func urlMembers() async throws {
+        let lines = [
+            #"{"URL":"http://h/0"}"#, #"{"image_url":"http://h/1","TEXT":"a"}"#, #"{"src":"http://h/2"}"#,
+            #"{"imageUrl":"http://h/3","link":"http://h/x"}"#, #"{"href":"http://h/x","url":"http://h/4"}"#,
+            #"{"image":{"bytes":""},"link":"http://h/5"}"#, #"{"uri":"http://h/6"}"#, #"{"OriginalURL":"http://h/7"}"#,
+            #"{"url":null,"src":"http://h/x"}"#, #"{"page":"http://h/x"}"#,
+        ]
+        let entries = try await entries(lines)
+        #expect(entries.prefix(8).map(\.url) == (0..<8).map { "http://h/\($0)" })
+        #expect(entries.map(\.isInvalid) == [false, false, false, false, false, false, false, false, true, true])
+        #expect(try list(lines).unknownMembers.uses.map(\.name) == ["TEXT", "link", "href", "image", "src", "page"])
+        // A member that is kept has its URL still.
+        var members = ListMembers(["src"])
+        var text: [UInt8] = []
+        try members.read(Array((lines[2] + "\n").utf8)[...]) { line throws(PrefetchError) in text += line }
+        #expect(String(decoding: text, as: UTF8.self) == #"{"columns":{"src":"http://h/2"},"src":"http://h/2"}"# + "\n")
+    }
+
     @Test(
         "A list that asks for what there is not is refused with its line",
         arguments: [
@@ -80,7 +129,7 @@ struct JSONLineTests {
         arguments: [
             ("sha265", "sha256"), ("SHA256", "sha256"), ("header", "headers"), ("haeders", "headers"),
             ("mirror", "mirrors"),
-            ("optoins", "options"), ("uri", "url"), ("column", "columns"),
+            ("optoins", "options"), ("column", "columns"),
         ])
     func misspelt(name: String, meant: String) {
         let line = #"{"url":"http://h/a","\#(name)":"x"}"#

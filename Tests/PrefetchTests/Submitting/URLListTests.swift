@@ -41,7 +41,12 @@ struct URLListTests {
         Case("NUL", "http://a/1\nhttp://a/\u{0}x\n", ["1 http://a/1", "!2 http://a/\\x00x"]),
         Case("a TAB inside", "http://a/1\nhttp://a/\tb\n", ["1 http://a/1", "!2 http://a/\\x09b"]),
         Case(
-            "no UTF-8", Array("http://a/1\nhttp://a/".utf8) + [0xFF, 0x0A], ["1 http://a/1", "!2 http://a/\\xff"]),
+            "no UTF-8", Array("http://a/1\nhttp://a/".utf8) + [0xFF, 0x0A], ["1 http://a/1", "2 http://a/%FF"]),
+        Case(
+            "Latin-1 and Shift-JIS",
+            Array("http://a/caf".utf8) + [0xE9, 0x0A] + Array("http://a/".utf8)
+                + [0x89, 0xE6, 0x91, 0x9C] + Array(".jpg\ncaf".utf8) + [0xE9],
+            ["1 http://a/caf%E9", "2 http://a/%89%E6%91%9C.jpg", "!3 caf\\xe9"]),
         Case("UTF-8", "http://a/ä\n", ["1 http://a/ä"]),
         Case(
             "the longest line", "http://a/\(String(repeating: "x", count: 65_527))\n",
@@ -84,6 +89,8 @@ struct URLListTests {
         let otherwise = "the line is not a URL: it begins with neither http:// nor https://"
         #expect(URLLines.objection(to: text) == url.map { "no scheme: did you mean \($0)?" } ?? otherwise)
         #expect(URLLines.objection(to: "ht tp://\(text)") == "the line is not a URL")
+        #expect(URLLines.objection(to: "http://\(text)…") == "the URL is longer than 64 KiB")
+        #expect(URLLines.objection(to: "{\(text)") == "the line is not a JSON object with a URL")
     }
 
     @Test("Lines stay whole wherever the buffer ends", arguments: [1, 7, 100, 4093, 65_000])
@@ -99,6 +106,26 @@ struct URLListTests {
         }
         #expect(found == Array(urls[3..<(count - 1)]))
         #expect(list.total == count)
+    }
+
+    @Test("A row of JSON may have 16 MiB; a longer line is refused with its number, and takes no more memory")
+    func longLines() async throws {
+        let url = #"{"url":"http://a/1","text":""#
+        let row = url + String(repeating: "w", count: LineReader.longest - url.utf8.count - 2) + "\"}"
+        folder.write(Array("\(row)\r\nhttp://a/2\n".utf8), to: "list.txt")
+        let list = try URLList(path: folder.path("list.txt"))
+        var urls: [String] = []
+        try await list.forEach { entry async throws(PrefetchError) in
+            urls.append(entry.url)
+            return !entry.isInvalid
+        }
+        #expect(urls == ["http://a/1", "http://a/2"])
+        for end in ["", "\n", "\nhttp://a/3\n"] {
+            folder.write(Array("http://a/1\n\(row) \t\(end)".utf8), to: "list.txt")
+            let error = #expect(throws: PrefetchError.self) { try URLList(path: folder.path("list.txt")) }
+            #expect(error?.kind == .unreadableList)
+            #expect(error?.message == "line 2 of \(folder.path("list.txt")) is longer than 16 MiB")
+        }
     }
 
     @Test("Its hash is the SHA-256 of the file, its stem what a batch id may have")
@@ -120,7 +147,7 @@ struct URLListTests {
         ("html", Array("<!DOCTYPE html><p>x".utf8), "an HTML page", "links"),
         ("xml", Array("<?xml version=\"1.0\"?>\n<urlset>".utf8), "XML", "<loc>"),
         ("array", Array("[\"http://a/1\"]".utf8), "a JSON array", "jq -r '.[]'"),
-        ("json", Array("{\"link\": \"http://a/1\"}\n".utf8), "JSON", "jq -r '.url'"),
+        ("json", Array("{\"page\": \"http://a/1\", \"at\": 1}\n".utf8), "JSON", "jq -r '.page'"),
         (
             "csv", Array("id,url,caption\n1,http://a/1,x\n".utf8), "CSV with the columns id, url, caption",
             "--input-format csv"

@@ -119,13 +119,15 @@ struct ListPipeTests {
         #expect(left.count <= 3, "\(left)")
     }
 
-    @Test("A folder is refused by its name, and a FIFO that nobody writes to is waited for, with a line on a terminal")
+    @Test(
+        "A folder without lists is refused by its name, and a FIFO that nobody writes to is waited for, with a line on a terminal"
+    )
     func waiting() async throws {
         let b = try await RemoteBatch()
         let at = "--redis '\(b.redis.url)'"
         let folder = try await shell("\(program) submit '\(b.folder.path(""))' \(at)", b.folder)
-        #expect(await folder.wait() == .exited(65))
-        #expect(folder.stderr.hasPrefix("error: \(b.folder.path("")) is a folder"), "\(folder.stderr)")
+        #expect(await folder.wait() == .exited(66))
+        #expect(folder.stderr.hasPrefix("error: the folder \(b.folder.path("")) has no files"), "\(folder.stderr)")
         let fifo = b.folder.path("list.fifo")
         #expect(mkfifo(fifo, 0o600) == 0)
         let command = "\(program) submit '\(fifo)' --name late \(at)"

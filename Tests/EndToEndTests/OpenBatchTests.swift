@@ -207,7 +207,7 @@ struct OpenBatchTests {
             (["submit", "--append", "none", other], 66, "there is no batch 'none'"),
             (["submit", "--append", "open", b.folder.path("none.txt")], 66, "No such file"),
             (["submit", "--append", "open", b.folder.path("x.parquet")], 65, "a Parquet file"),
-            (["submit", "--append", "open", b.folder.path], 65, "is a folder"),
+            (["submit", "--append", "open", b.folder.path], 65, "looks like"),
             (["submit", "--append", "plain", other], 78, "was not submitted with --open"),
             (["submit", "--append", "done", other], 78, "done is done and takes no more lists"),
             (["submit", "--append", "sealed", other], 78, "sealed is sealed and takes no more lists"),

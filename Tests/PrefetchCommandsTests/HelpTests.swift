@@ -45,7 +45,7 @@ struct HelpTests {
 
     /// Words, and the two lines they get.
     private static let errors: [(words: [String], message: String, hint: String)] = [
-        (["run"], "<file> is missing", "usage: prefetch-coord run <file> [<options>]"),
+        (["run"], "<file> ... is missing", "usage: prefetch-coord run <file> ... [<options>]"),
         (
             ["run", "x", "--nothing-like-it"], "unknown option --nothing-like-it",
             "prefetch-coord run -h lists the options"

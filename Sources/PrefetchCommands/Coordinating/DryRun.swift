@@ -5,7 +5,7 @@ internal import WebImage
 
 /// `run` and `submit` with `--dry-run`: what the list holds and what of it would be fetched. Nothing is left behind.
 struct DryRun {
-    let file: String
+    let files: [String]
     /// Need not be there; nil: none was named.
     let cache: String?
     var readOnly: [String] = []
@@ -28,13 +28,13 @@ struct DryRun {
         let folder = String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
         defer { try? FileManager.default.removeItem(atPath: folder) }
         let list = try GivenList(
-            file, cache: nil, folder: folder, table: table, empty: empty, limit: limit,
+            files, cache: nil, folder: folder, table: table, empty: empty, limit: limit,
             isLocked: batch.checks.locked
         ).list
         let disk: DiskCache? =
             if let cache, access(cache, F_OK) == 0 { try CacheOpening.forReading(cache, readOnly) } else { nil }
         let survey = try await ListSurvey(list, cache: disk, rule: CacheKeyRule(batch.options))
-        let name = ListFile.name(of: file)
+        let name = GivenList.name(of: files)
         if isJSON {
             Console.print(json(survey, list, name).text)
         } else {

@@ -1,8 +1,8 @@
 internal import Glibc
 internal import Prefetch
 
-/// A list as a command was given it: a file, a pipe by its path, or `-`. What can be read only once is copied, packed lists, tables and
-/// sitemaps are laid out as lines.
+/// A list as a command was given it: files, folders of them, pipes by their paths, or `-`. What can be read only once is copied, packed
+/// lists, tables and sitemaps are laid out as lines, and several lists are joined to one.
 struct GivenList: Sendable {
     let list: URLList
     /// Whether the list is a copy that this command made for itself.
@@ -10,6 +10,7 @@ struct GivenList: Sendable {
 
     /// Reads the list.
     ///
+    /// * `paths`: files of ``ListPaths``.
     /// * `cache`: where copies are kept; nil: TMPDIR.
     /// * `folder`: where copies are kept instead.
     /// * `limit`: the list is cut behind so many entries.
@@ -17,15 +18,27 @@ struct GivenList: Sendable {
     /// - Throws: `notFound`, `unreadableList`, also where it has no URL and may not be empty; `inputOutput`, `cacheUnavailable` where it
     ///   cannot be copied. No copy is left then.
     init(
-        _ path: String, cache: String?, folder: String? = nil, table: TableOptions, empty: EmptyListOptions,
+        _ paths: [String], cache: String?, folder: String? = nil, table: TableOptions, empty: EmptyListOptions,
         limit: Int? = nil, isLocked: Bool = false
     ) throws(PrefetchError) {
-        let isStream = ListFile.isStream(path)
-        let name = ListFile.name(of: path)
-        let stem = ListFile.stem(of: path)
         let place = { () throws(PrefetchError) -> String in
             if let folder { folder } else { try Self.folder(cache) }
         }
+        guard paths.count == 1, let path = paths.first else {
+            let joined = try Self.join(paths, place, table, empty)
+            var list = try URLList(path: joined)
+            if let limit, let cut = try ListHead.copy(joined, entries: limit, into: place(), stem: list.stem) {
+                list = try URLList(path: cut)
+            }
+            list.sources = Self.sources(paths)
+            try empty.check(list.total, of: Self.name(of: paths))
+            try list.check(isLocked: isLocked)
+            (self.list, isCopy) = (list, false)
+            return
+        }
+        let isStream = ListFile.isStream(path)
+        let name = ListFile.name(of: path)
+        let stem = ListFile.stem(of: path)
         let file = isStream ? try ListFile.copy(path, into: place()) { Self.tellWaiting(path) } : path
         do throws(PrefetchError) {
             let (laidOut, unused) = try Self.layOut(
@@ -40,7 +53,7 @@ struct GivenList: Sendable {
                 } else if let laidOut { laidOut } else {
                     try URLList(path: file, format: table.inputFormat, origin: (name, nil))
                 }
-            if !isStream, list.path != path { list.sources = [URLList(path: path, total: 0, hash: "").absolutePath] }
+            if list.path != path { list.sources = Self.sources(paths) }
             self.list = list
             try empty.check(list.total, of: name)
             try list.check(isLocked: isLocked)
@@ -53,13 +66,34 @@ struct GivenList: Sendable {
         if isStream && !isCopy { unlink(file) }
     }
 
+    /// What a list is called in messages.
+    static func name(of paths: [String]) -> String {
+        let first = paths.first.map { ListFile.name(of: $0) } ?? "the list"
+        return paths.count < 2 ? first : "\(first) and \(Wording.count(paths.count - 1, "more list"))"
+    }
+
+    /// The words of a command line that give this list again.
+    static func words(_ paths: [String], _ list: URLList) -> String {
+        let named = paths.contains(where: ListFile.isStream) ? [list.path] : paths
+        return named.map { Shell.quoted(Shell.path($0)) }.joined(separator: " ")
+    }
+
+    /// The files of the person's own that a list was made of.
+    private static func sources(_ paths: [String]) -> [String] {
+        paths.filter { !ListFile.isStream($0) }.map { PathText.resolved($0) ?? $0 }
+    }
+
     /// Removes the copy, where nothing needs it.
     func removeCopy() {
         if isCopy { unlink(list.path) }
     }
 
     /// Whether a list needs a folder in which it is kept as this command reads it.
-    static func isKept(_ path: String, _ table: TableOptions) throws(PrefetchError) -> Bool {
+    static func isKept(_ paths: [String], _ table: TableOptions) throws(PrefetchError) -> Bool {
+        guard paths.count == 1, let path = paths.first else {
+            for path in paths where !ListFile.isStream(path) { close(try ListFile.open(path)) }
+            return true
+        }
         if ListFile.isStream(path) { return true }
         return try ListImport(path: path, options: table.options) != nil
     }
@@ -88,6 +122,36 @@ struct GivenList: Sendable {
         return try ListFolder.make(inCache: cache)
     }
 
+    /// Several lists as one, in this order; returns its path.
+    private static func join(
+        _ paths: [String], _ folder: () throws(PrefetchError) -> String, _ table: TableOptions,
+        _ empty: EmptyListOptions
+    ) throws(PrefetchError) -> String {
+        let place = try folder()
+        let join = try ListJoin(into: place, options: table.options)
+        for path in paths {
+            let name = ListFile.name(of: path)
+            let isStream = ListFile.isStream(path)
+            let file = isStream ? try ListFile.copy(path, into: place) { tellWaiting(path) } : path
+            defer { if isStream { unlink(file) } }
+            let part = try join.add(file, name: name, isSpooled: isStream) { warn($0, name) }
+            tell(part.header, name)
+            if part.isEmpty { try empty.check(0, of: name) }
+            try table.judge(part.unknownMembers, columns: part.header.unused, of: name)
+        }
+        return try join.finish(stem: paths.first.map { ListFile.stem(of: $0) } ?? "list")
+    }
+
+    private static func warn(_ text: String, _ name: String) {
+        Console.note("warning: \(TerminalText.escaped(name)): \(text)")
+    }
+
+    private static func tell(_ header: ListImport.Header, _ name: String) {
+        guard let column = header.guessedURL else { return }
+        Console.note(
+            "note: URLs are read from the column '\(TerminalText.escaped(column))'; --url-column names another")
+    }
+
     /// The list that a packed list, a table or a sitemap becomes, and which columns of a table nothing uses; nil where it is a list as it
     /// is.
     private static func layOut(
@@ -98,11 +162,8 @@ struct GivenList: Sendable {
             let found = try ListImport(path: path, name: name, isSpooled: isSpooled, options: table.options)
         else { return (nil, []) }
         let header = try found.header()
-        if let column = header.guessedURL {
-            Console.note(
-                "note: URLs are read from the column '\(TerminalText.escaped(column))'; --url-column names another")
-        }
-        let list = try found.write(into: folder(), stem: stem)
+        tell(header, name)
+        let list = try found.write(into: folder(), stem: stem) { warn($0, name) }
         let format = table.inputFormat
         let isNamed = format == .jsonl || format == .plain
         return (try URLList(path: list, format: isNamed ? format : .auto, origin: (name, found)), header.unused)

@@ -8,7 +8,7 @@ internal import WebImage
 struct ListAddition: Sendable {
     /// The batch, or the beginning of its name.
     let batch: String
-    let file: String
+    let files: [String]
     let location: RedisLocation
     let table: TableOptions
     let empty: EmptyListOptions
@@ -27,7 +27,7 @@ struct ListAddition: Sendable {
         }
         // Before Redis is asked: a pipe may take as long as it likes, and Ctrl-C ends that.
         let given = try GivenList(
-            file, cache: location.cacheFolder, table: table, empty: empty)
+            files, cache: location.cacheFolder, table: table, empty: empty)
         let isAdded = Locked(false)
         do { try await add(given, isAdded) } catch {
             if !isAdded.withLock({ $0 }) { given.removeCopy() }
@@ -49,7 +49,7 @@ struct ListAddition: Sendable {
             let appender = ListAppender(queue: session.patient, batch: id, list: list, window: window, jobSize: jobSize)
             if resumes { try await requireUnfinished(list, of: id, session.queue) }
             let output = OpenBatchOutput(
-                id: id, list: ListFile.isStream(file) ? list.path : file, session: session, location: location.words)
+                id: id, list: GivenList.words(files, list), session: session, location: location.words)
             let added = try await output.add(appender, again: repeats, stop)
             isAdded.withLock { $0 = true }
             try await output.feed(appender, added, stop)
@@ -70,7 +70,7 @@ struct ListAddition: Sendable {
         guard try await queue.lists.segments(of: id).contains(where: { $0.hash == list.hash && $0.end > pushed }) else {
             throw PrefetchError(
                 .notFound, "\(id) has no such list that is not queued to its end",
-                hint: "add it: prefetch-coord submit --append \(id) \(Shell.quoted(file))")
+                hint: "add it: prefetch-coord submit --append \(id) \(GivenList.words(files, list))")
         }
     }
 

@@ -6,7 +6,7 @@ internal import Threading
 /// Feeds lists of an open batch in the foreground, and says what holds it up.
 struct OpenBatchOutput: Sendable {
     let id: String
-    /// The list that is fed, as a person can name it again; nil: those of others.
+    /// The list that is fed, as words that name it again; nil: those of others.
     var list: String?
     let session: Session
     /// What a command needs to find the same queue (``RedisLocation/words``).
@@ -80,7 +80,7 @@ struct OpenBatchOutput: Sendable {
 
     private var stopped: PrefetchError {
         let command =
-            list.map { "submit --append \(TerminalText.escaped(id)) \(Shell.quoted(Shell.path($0)))" }
+            list.map { "submit --append \(TerminalText.escaped(id)) \($0)" }
             ?? "submit --seal \(TerminalText.escaped(id))"
         return PrefetchError(
             .stopped, "stopped before the whole list was queued; what is queued runs on",

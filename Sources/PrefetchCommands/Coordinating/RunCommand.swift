@@ -11,7 +11,7 @@ struct RunCommand: AsyncParsableCommand, BatchOptionGroups, FetchOptionGroups {
     static let configuration = CommandConfiguration(
         commandName: "run",
         abstract: "Download a list of image URLs with a private Redis and workers.",
-        usage: "prefetch-coord run <file> [<options>]",
+        usage: "prefetch-coord run <file> ... [<options>]",
         discussion: """
             Examples:
               prefetch-coord run urls.txt
@@ -23,9 +23,11 @@ struct RunCommand: AsyncParsableCommand, BatchOptionGroups, FetchOptionGroups {
             """)
 
     @Argument(
-        help: "The list: URLs, JSON objects, CSV, TSV or a sitemap, also gzipped; - is standard input.",
+        help: .file(
+            "The list: URLs, JSON objects, CSV, TSV or a sitemap, also gzipped; several files or folders are one; - is standard input."
+        ),
         completion: .file())
-    var file: String
+    var files: [String]
 
     @Option(help: .folder("Cache folder."))
     var cache = "./cache"
@@ -92,17 +94,18 @@ struct RunCommand: AsyncParsableCommand, BatchOptionGroups, FetchOptionGroups {
         }
         if verbosity.level > .quiet, let note = budget.note(wanted: fetch.maxConcurrentDownloads) { Console.note(note) }
         // A list that cannot be used leaves no cache folder behind; a pipe and what is no list of lines need one, to be kept in.
-        let isKept = try GivenList.isKept(file, tableWithCaptions)
-        if !isKept, let limit = part.limit { try URLList.check(file, table, empty, most: limit) }
-        var list = isKept || part.limit != nil ? nil : try givenList()
+        let files = try ListPaths.files(files)
+        let isKept = try GivenList.isKept(files, tableWithCaptions)
+        if !isKept, let limit = part.limit { try URLList.check(files[0], table, empty, most: limit) }
+        var list = isKept || part.limit != nil ? nil : try givenList(files)
         for target in try output.targets() { try target.check() }
         let disk = try CacheOpening.forWriting(cache, fetch.prepareCache())
         for warning in disk.warnings { Console.note("warning: \(warning)") }
-        if list == nil { list = try givenList() }
+        if list == nil { list = try givenList(files) }
         guard let list else { return }
         for target in try output.targets() {
             try await target.check(
-                overwrites: output.replacing.overwrite, lists: [file, list.path] + list.sources,
+                overwrites: output.replacing.overwrite, lists: files + [list.path],
                 entries: BatchEntries(list))
         }
         BatchSubmission.warn(of: list, batch)
@@ -117,7 +120,8 @@ struct RunCommand: AsyncParsableCommand, BatchOptionGroups, FetchOptionGroups {
     private func dryRun() async throws {
         let settings = try fetch.settings()
         try await DryRun(
-            file: file, cache: cache, readOnly: settings.readOnlyCaches, table: tableWithCaptions, empty: empty,
+            files: ListPaths.files(files), cache: cache, readOnly: settings.readOnlyCaches, table: tableWithCaptions,
+            empty: empty,
             limit: part.limit, batch: batch, isJSON: json
         ).run()
     }
@@ -128,9 +132,10 @@ struct RunCommand: AsyncParsableCommand, BatchOptionGroups, FetchOptionGroups {
         return table
     }
 
-    private func givenList() throws(PrefetchError) -> URLList {
+    private func givenList(_ files: [String]) throws(PrefetchError) -> URLList {
         try GivenList(
-            file, cache: cache, table: tableWithCaptions, empty: empty, limit: part.limit, isLocked: batch.checks.locked
+            files, cache: cache, table: tableWithCaptions, empty: empty, limit: part.limit,
+            isLocked: batch.checks.locked
         ).list
     }
 

@@ -11,9 +11,9 @@ struct SubmitCommand: AsyncParsableCommand, BatchOptionGroups {
         commandName: "submit",
         abstract: "Queue a list of image URLs for workers.",
         usage: """
-            prefetch-coord submit <file> [<options>]
-            prefetch-coord submit --open [<file>] [<options>]
-            prefetch-coord submit --append <batch> <file> [<options>]
+            prefetch-coord submit <file> ... [<options>]
+            prefetch-coord submit --open [<file> ...] [<options>]
+            prefetch-coord submit --append <batch> <file> ... [<options>]
             prefetch-coord submit --seal <batch> [<options>]
             """,
         discussion: """
@@ -30,9 +30,11 @@ struct SubmitCommand: AsyncParsableCommand, BatchOptionGroups {
             """)
 
     @Argument(
-        help: .file("The list: URLs, JSON objects, CSV, TSV or a sitemap, also gzipped; - is standard input."),
+        help: .file(
+            "The list: URLs, JSON objects, CSV, TSV or a sitemap, also gzipped; several files or folders are one; - is standard input."
+        ),
         completion: .file())
-    var file: String?
+    var files: [String] = []
 
     @Flag(help: "Wait for the end of the batch; summary and exit code as run.")
     var wait = false
@@ -85,11 +87,11 @@ struct SubmitCommand: AsyncParsableCommand, BatchOptionGroups {
         if let slot, !PrefetchQueue.isValidName(slot) {
             throw ValidationError("--slot is 1 to 64 letters, digits, '_' or '-'")
         }
-        if part.dryRun, file == nil || append != nil || resume || wait || open || slot != nil {
+        if part.dryRun, files.isEmpty || append != nil || resume || wait || open || slot != nil {
             throw ValidationError("--dry-run takes a list, and neither --append, --open, --resume, --slot nor --wait")
         }
         try validateOpenBatch()
-        if file == nil && (!open || resume) && seal == nil {
+        if files.isEmpty && (!open || resume) && seal == nil {
             throw ValidationError("Missing expected argument '<file>'")
         }
         let record = batch.record
@@ -105,8 +107,8 @@ struct SubmitCommand: AsyncParsableCommand, BatchOptionGroups {
         if again && append == nil { throw ValidationError("--again goes with --append") }
         guard let option = append != nil ? "--append" : seal != nil ? "--seal" : nil else { return }
         if append != nil && seal != nil { throw ValidationError("--append and --seal contradict each other") }
-        if seal != nil && file != nil {
-            throw ValidationError("--seal adds no list; add \(file ?? "") with --append first")
+        if seal != nil, let file = files.first {
+            throw ValidationError("--seal adds no list; add \(PathText.shown(file)) with --append first")
         }
         if open || wait || slot != nil { throw ValidationError("--open, --wait and --slot do not go with \(option)") }
         if resume && again { throw ValidationError("--resume and --again contradict each other") }
@@ -117,22 +119,24 @@ struct SubmitCommand: AsyncParsableCommand, BatchOptionGroups {
     }
 
     func run() async throws {
-        if part.dryRun, let file {
+        let files = try ListPaths.files(files)
+        if part.dryRun {
             return try await DryRun(
-                file: file, cache: location.cacheFolder, table: table, empty: empty, limit: part.limit, batch: batch,
+                files: files, cache: location.cacheFolder, table: table, empty: empty, limit: part.limit, batch: batch,
                 isJSON: json
             ).run()
         }
-        if let append, let file {
+        if let append {
             return try await ListAddition(
-                batch: append, file: file, location: location, table: table, empty: empty, window: batch.record.window,
+                batch: append, files: files, location: location, table: table, empty: empty,
+                window: batch.record.window,
                 jobSize: batch.record.jobSize, resumes: resume, repeats: again, isJSON: json
             ).run()
         }
         if let seal { return try await BatchSealing(batch: seal, location: location, isJSON: json).run() }
         if wait, progress.mode(verbosity.level) == .json { Console.noteAsJSON() }
-        guard let file, !open || resume else { return try await submitOpen() }
-        let list = try givenList(file).list
+        guard !files.isEmpty, !open || resume else { return try await submitOpen(files) }
+        let list = try givenList(files).list
         if BatchSubmission.asksForHits(list, batch), location.cacheFolder == nil {
             throw ValidationError(
                 "queryDiskSync reads the cache while the list is queued: name it with --cache DIR")
@@ -143,7 +147,7 @@ struct SubmitCommand: AsyncParsableCommand, BatchOptionGroups {
         if case .cache(let folder) = place { _ = try CacheOpening.forWriting(folder) }
         let stop = StopRequest()
         TerminationSignals.install { signal, count in stop.request(signal: signal, count: count) }
-        let name = ListFile.isStream(file) ? Shell.quoted(list.path) : Shell.quoted(file) + part.words
+        let name = GivenList.words(files, list) + (files.contains(where: ListFile.isStream) ? "" : part.words)
         let again = "\(Shell.program) submit \(resume ? "--resume " : "")\(name)\(location.words)"
         try await Session.whenReady(
             location, at: place, makes: true, until: stop, hint: "submit it again: \(again)"
@@ -153,7 +157,7 @@ struct SubmitCommand: AsyncParsableCommand, BatchOptionGroups {
                 queue: session.patient, list: list, arguments: batch, headers: headers.headers,
                 cache: location.cacheFolder)
             let made = try await session.untilStopped(stop) {
-                if resume { return try await unfinished(submission.queue, list, file) }
+                if resume { return try await unfinished(submission.queue, list, name) }
                 return try await submission.open(slot: slot)
             }
             guard let id = made else {
@@ -176,19 +180,19 @@ struct SubmitCommand: AsyncParsableCommand, BatchOptionGroups {
     }
 
     /// The list, read and checked.
-    private func givenList(_ file: String) throws(PrefetchError) -> GivenList {
+    private func givenList(_ files: [String]) throws(PrefetchError) -> GivenList {
         try GivenList(
-            file, cache: location.cacheFolder, table: table, empty: empty, limit: part.limit,
+            files, cache: location.cacheFolder, table: table, empty: empty, limit: part.limit,
             isLocked: batch.checks.locked)
     }
 
     /// The batch of this list that is not sealed.
-    private func unfinished(_ queue: PrefetchQueue, _ list: URLList, _ file: String) async throws -> String {
+    private func unfinished(_ queue: PrefetchQueue, _ list: URLList, _ name: String) async throws -> String {
         guard let running = try await queue.catalog.newest(ofList: list.hash).running else {
             throw PrefetchError(
                 .notFound, "no unfinished batch has this list",
                 hint:
-                    "submit it as a new one: prefetch-coord submit \(Shell.quoted(file))\(part.words)\(location.words)")
+                    "submit it as a new one: prefetch-coord submit \(name)\(location.words)")
         }
         if !running.isSealed {
             Console.note(
@@ -281,8 +285,8 @@ struct SubmitCommand: AsyncParsableCommand, BatchOptionGroups {
     // MARK: Open batches
 
     /// A batch that takes more lists; its first one may come later.
-    private func submitOpen() async throws {
-        let list: URLList? = try file.map { try givenList($0).list }
+    private func submitOpen(_ files: [String]) async throws {
+        let list: URLList? = files.isEmpty ? nil : try givenList(files).list
         if batch.options.options.union(list?.lineOptions ?? []).contains(.queryDiskSync) {
             throw ValidationError(
                 "queryDiskSync is for a list of its own; a batch that is open has its hits from workers")
@@ -320,7 +324,8 @@ struct SubmitCommand: AsyncParsableCommand, BatchOptionGroups {
     }
 
     private func feedOpen(_ id: String, _ list: URLList, _ session: Session, _ stop: StopRequest) async throws {
-        let output = OpenBatchOutput(id: id, list: list.path, session: session, location: location.words)
+        let output = OpenBatchOutput(
+            id: id, list: Shell.quoted(Shell.path(list.path)), session: session, location: location.words)
         let appender = ListAppender(
             queue: session.patient, batch: id, list: list, window: batch.record.window, jobSize: batch.record.jobSize)
         try await output.feed(appender, try output.add(appender, stop), stop)

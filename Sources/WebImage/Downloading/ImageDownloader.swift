@@ -99,8 +99,8 @@ public actor ImageDownloader {
     ///     are sent (`Accept`, `User-Agent`, `Referer`, `Range`, `If-…` and the like).
     ///   - attemptsUsed: earlier attempts that count against `maxAttempts`, for a body whose reader found it truncated.
     ///   - cookies: the jar for ``DownloadOptions/handleCookies``; nil: the downloader's own.
-    ///   - progress: called on the downloader's thread, so it must be quick: with (0, -1) at the start, (0, expected) for each response,
-    ///     then with the bytes received; expected is 0 if the server announces no length, as in SDWebImage.
+    ///   - progress: called on the downloader's thread, so it must be quick: with (0, -1) at the start, (0, expected) for each response
+    ///     that is neither an error nor a 304, then with the bytes received; expected is 0 if the server announces no length, as in SDWebImage.
     /// - Returns: the response of the last hop.
     /// - Throws: a `WebImageError` with `attempts` set; `cancelled`; `cacheNotModified` for a 304.
     public nonisolated func download(

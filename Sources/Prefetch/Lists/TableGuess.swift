@@ -15,7 +15,7 @@ enum TableGuess {
     /// * `usual`: that of its name.
     static func separator(_ head: ArraySlice<UInt8>, usual: UInt8, _ options: ListImport.Options) -> Separator {
         if let said = said(head) { return said }
-        return find(head, [tab, usual, comma, semicolon], options, isTable: true) ?? Separator(byte: usual)
+        return find(head, [tab, usual, comma, semicolon], options, usual: usual) ?? Separator(byte: usual)
     }
 
     /// The separator of what may be a table; nil where it is a list of lines.
@@ -26,7 +26,7 @@ enum TableGuess {
         // A URL, an object or a comment begins a list; other brackets are of nothing that can be read.
         guard let byte = first.first, !"#{[<".utf8.contains(byte), URLList.entry(first, number: 1)?.isInvalid == true
         else { return nil }
-        return find(head, [tab, comma, semicolon], ListImport.Options(), isTable: false)
+        return find(head, [tab, comma, semicolon], ListImport.Options(), usual: nil)
     }
 
     /// What the first line says of it.
@@ -39,18 +39,21 @@ enum TableGuess {
         return Separator(byte: byte, skipped: 1)
     }
 
+    /// * `usual`: the separator of a table's name; nil: nothing says that it is one.
     private static func find(
-        _ head: ArraySlice<UInt8>, _ candidates: [UInt8], _ options: ListImport.Options, isTable: Bool
+        _ head: ArraySlice<UInt8>, _ candidates: [UInt8], _ options: ListImport.Options, usual: UInt8?
     ) -> Separator? {
         var tables: [(separator: UInt8, rows: [[String]])] = []
         for separator in candidates where !tables.contains(where: { $0.separator == separator }) {
             let rows = rows(of: head, separator)
-            guard let first = rows.first, isTable || isEven(rows) else { continue }
+            guard let first = rows.first, usual == nil ? isEven(rows) : separator == usual || first.count > 1 else {
+                continue
+            }
             tables.append((separator, rows))
             if isClear(first, separator, options) { return Separator(byte: separator) }
         }
         // No name says it: the first rows do. Without a name for a table, commas are too usual in texts.
-        let wide = tables.filter { $0.rows[0].count > 1 && (isTable || $0.separator != comma) }
+        let wide = tables.filter { $0.rows[0].count > 1 && (usual != nil || $0.separator != comma) }
         let best = wide.filter { table in table.rows.dropFirst().contains { $0.contains(where: URLLines.isURL) } }
         return best.max { $0.rows[0].count < $1.rows[0].count }.map { Separator(byte: $0.separator) }
     }

@@ -220,6 +220,7 @@ struct ListImportTests {
         ("t.csv", "id,photo of it,license\n1,http://h/1,cc\n2,http://h/2,cc\n"),
         ("t.csv", "id,Thumbnail300KURL\n1,http://h/1\n2,http://h/2\n"),
         ("t.csv", "id,OriginalURL,LandingURL\n1,http://h/1,http://l/1\n2,http://h/2,http://l/2\n"),
+        ("t.csv", "http://h/1,a\nhttp://h/2,b;c\n"), ("t.csv", "http://h/1\nhttp://h/2\n"),
         ("t.csv", "a,b\n,\n1,x\n2,http://h/1\n3,http://h/2\n"),
     ]
 

@@ -205,7 +205,7 @@ struct FailedURLsTests {
     }
 
     @Test func lineOfTheGreatestLengthIsReadAndALongerOneIsNone() {
-        let longest = "http://h/" + String(repeating: "a", count: LineReader.longest - 9)
+        let longest = "http://h/" + String(repeating: "a", count: URLList.longestURL - 9)
         #expect(URLLines.isURL(longest) && !URLLines.isURL(longest + "a"))
         #expect(URLLines.entries([longest, longest + "a", "#x", ""]).map(\.isInvalid) == [false, true, true, true])
     }

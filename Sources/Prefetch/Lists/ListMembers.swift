@@ -25,7 +25,7 @@ struct ListMembers {
     /// The last line, without a line end.
     /// - Throws: `unreadableList` if no line has one of the members; errors of `body`.
     mutating func finish(_ body: ([UInt8]) throws(PrefetchError) -> Void) throws(PrefetchError) {
-        if !line.isEmpty { try body(rewritten(line)) }
+        if !line.isEmpty { try body(try rewritten(line)) }
         guard let missing = kept.first(where: { !found.contains($0) }) else { return }
         throw PrefetchError(
             .unreadableList, "no line has the member '\(missing)' for what is kept",
@@ -40,12 +40,12 @@ struct ListMembers {
         // With its end.
         if line.count > LineReader.longest + 2 { throw LineReader.tooLong(number, name) }
         guard isWhole else { return }
-        try body(rewritten(line))
+        try body(try rewritten(line))
         line.removeAll(keepingCapacity: true)
         number += 1
     }
 
-    private mutating func rewritten(_ line: [UInt8]) -> [UInt8] {
+    private mutating func rewritten(_ line: [UInt8]) throws(PrefetchError) -> [UInt8] {
         let start = line.firstIndex { $0 == UInt8(ascii: "{") } ?? 0
         guard line[..<start].allSatisfy({ [0x20, 0x09, 0xEF, 0xBB, 0xBF].contains($0) }),
             var object = JSONLine.object(Array(line[start...]))
@@ -64,7 +64,9 @@ struct ListMembers {
             columns[name] = .string(value.text)
         }
         if !columns.isEmpty { object["columns"] = .object(columns) }
-        guard let bytes = JSONValue.object(object).encoded, bytes.count < LineReader.longest else { return line }
+        guard let bytes = JSONValue.object(object).encoded else { return line }
+        // Escapes take room.
+        guard bytes.count <= LineReader.longest else { throw LineReader.tooLong(number, name) }
         return bytes + [UInt8(ascii: "\n")]
     }
 }

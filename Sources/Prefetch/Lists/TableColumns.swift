@@ -54,7 +54,14 @@ struct TableColumns: Equatable {
         kept = []
         for word in options.keepColumns {
             let place = try column(word, for: "what is kept")
-            kept.append((isNamed ? first[place] : word, place))
+            let name = isNamed ? first[place] : word
+            // Members of one object: of two that are canonically equivalent, Foundation has one.
+            if let other = kept.first(where: { $0.name == name && $0.column != place }) {
+                throw PrefetchError(
+                    .unreadableList, "columns \(other.column + 1) and \(place + 1) are both called \(name)",
+                    hint: "a manifest has one of each name: rename one of them, or keep only one")
+            }
+            kept.append((name, place))
         }
     }
 }

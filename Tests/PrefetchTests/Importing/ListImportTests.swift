@@ -47,6 +47,23 @@ struct ListImportTests {
         #expect(try list("twice.gz") == text + text)
     }
 
+    @Test(
+        "Names of columns are their bytes, and of two kept ones that a manifest cannot tell apart none is lost silently"
+    )
+    func equivalentNames() throws {
+        let rows = "url,caf\u{E9},cafe\u{301}\nhttps://a.example/1.jpg,one,two\n"
+        let composed = try list(rows, "t.csv", options { $0.keepColumns = ["caf\u{E9}"] })
+        #expect(composed?.contains("\"one\"") == true && composed?.contains("\"two\"") == false)
+        let decomposed = try list(rows, "t.csv", options { $0.keepColumns = ["cafe\u{301}"] })
+        #expect(decomposed?.contains("\"two\"") == true && decomposed?.contains("\"one\"") == false)
+        for both in [["caf\u{E9}", "cafe\u{301}"], ["2", "3"]] {
+            #expect(throws: PrefetchError.self) { try list(rows, "t.csv", options { $0.keepColumns = both }) }
+        }
+        #expect(throws: PrefetchError.self) {
+            try list("url,a,a\nhttps://a.example/1.jpg,1,2\n", "t.csv", options { $0.keepColumns = ["2", "3"] })
+        }
+    }
+
     @Test("A packed list that was cut or damaged is refused, at any byte")
     func damaged() async throws {
         folder.write(Array((0..<200).map { "https://a.example/\($0 * 7919 % 1000).jpg\n" }.joined().utf8), to: "l")

@@ -5,7 +5,7 @@ import Testing
 import WebImage
 
 /// `blacklist`, `why`, `workers`, `cache ls` and `cache stat`, as a user runs them.
-@Suite("The failed URLs and what else is known", .timeLimit(.minutes(3)))
+@Suite("The failed URLs and what else is known", .timeLimit(.minutes(5)))
 struct BlacklistTests {
     private let folder = TemporaryDirectory()
     private let clean = [

@@ -7,7 +7,7 @@ import Testing
 @testable import WebImage
 
 /// `prefetch-coord cache`, as a user runs it.
-@Suite("The commands of the cache", .timeLimit(.minutes(2)))
+@Suite("The commands of the cache", .timeLimit(.minutes(5)))
 struct CacheCommandTests {
     private let folder = TemporaryDirectory()
     private var cache: String { folder.path("cache") }

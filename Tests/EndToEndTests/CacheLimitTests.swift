@@ -7,7 +7,7 @@ import Testing
 @testable import WebImage
 
 /// A cache with limits, and the processes that share it.
-@Suite("Cache limits", .timeLimit(.minutes(3)))
+@Suite("Cache limits", .timeLimit(.minutes(5)))
 struct CacheLimitTests {
     private let body = [UInt8](repeating: 0x2A, count: 65_536)
 

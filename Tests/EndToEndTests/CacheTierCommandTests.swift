@@ -6,7 +6,7 @@ import Testing
 @testable import WebImage
 
 /// Options of the cache that are about its files: read-only caches, permissions, poor file systems.
-@Suite("Cache files by options", .timeLimit(.minutes(2)))
+@Suite("Cache files by options", .timeLimit(.minutes(5)))
 struct CacheTierCommandTests {
     private let folder = TemporaryDirectory()
     private let origin: OriginServer

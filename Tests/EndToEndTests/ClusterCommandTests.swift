@@ -5,7 +5,7 @@ import Redis
 import TestSupport
 import Testing
 
-@Suite("The commands on a Redis Cluster", .timeLimit(.minutes(2)))
+@Suite("The commands on a Redis Cluster", .timeLimit(.minutes(5)))
 struct ClusterCommandTests {
     @Test("Every command works on a cluster node, and nothing touches two slots")
     func commands() async throws {

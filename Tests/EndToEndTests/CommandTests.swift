@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// The built programs, as a user runs them.
-@Suite("The programs", .timeLimit(.minutes(2)))
+@Suite("The programs", .timeLimit(.minutes(5)))
 struct CommandTests {
     private let folder = TemporaryDirectory()
     private let clean = [

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// `--compat sd3`: what SDWebImage 3 did, as one name.
-@Suite("The original's behaviour", .timeLimit(.minutes(3)))
+@Suite("The original's behaviour", .timeLimit(.minutes(5)))
 struct CompatTests {
     private let folder = TemporaryDirectory()
     private let clean = [

@@ -8,7 +8,7 @@ import Threading
 import WebImage
 
 /// `pause`, `resume`, `reprioritise` and `workers set`, as a person types them while real workers run.
-@Suite("Control of the queue", .timeLimit(.minutes(2)))
+@Suite("Control of the queue", .timeLimit(.minutes(5)))
 struct ControlTests {
     private func done(_ remote: RemoteBatch, _ arguments: [String], _ code: Int32 = 0) async throws -> ChildProcess {
         let child = try await remote.coord(arguments)

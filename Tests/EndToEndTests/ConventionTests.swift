@@ -7,7 +7,7 @@ import Testing
 import WebImage
 
 /// What people and scripts may rely on of every command.
-@Suite("Conventions of the programs", .timeLimit(.minutes(3)))
+@Suite("Conventions of the programs", .timeLimit(.minutes(5)))
 struct ConventionTests {
     private let folder = TemporaryDirectory()
     private static let root = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../..").standardized

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 import WebImage
 
-@Suite("The dashboard on a terminal", .timeLimit(.minutes(3)))
+@Suite("The dashboard on a terminal", .timeLimit(.minutes(5)))
 struct DashTests {
     /// What a view has in front of a line; the log has the time of day.
     private static let views = ["SKIPPED BY CAUSE", "WORKER ", "SKIPPED BY CAUSE", "HOST ", ""]

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// `prefetch-coord demo`, as a user runs it.
-@Suite("The demo", .timeLimit(.minutes(2)))
+@Suite("The demo", .timeLimit(.minutes(5)))
 struct DemoTests {
     private let folder = TemporaryDirectory()
     private let clean = [

@@ -6,7 +6,7 @@ import Testing
 import WebImage
 
 /// Limits of open files: a worker keeps within them, whatever they are.
-@Suite("File descriptors", .timeLimit(.minutes(2)))
+@Suite("File descriptors", .timeLimit(.minutes(5)))
 struct DescriptorTests {
     private func worker(
         _ remote: RemoteBatch, limit: Int, _ options: String = ""

@@ -3,7 +3,7 @@ import Redis
 import TestSupport
 import Testing
 
-@Suite("doctor", .timeLimit(.minutes(2)))
+@Suite("doctor", .timeLimit(.minutes(5)))
 struct DoctorTests {
     /// The lines of a look at this Redis and cache; those that are not well have something to do below them.
     private func look(

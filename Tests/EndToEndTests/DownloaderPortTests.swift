@@ -6,7 +6,7 @@ import Testing
 import WebImage
 
 /// Tests of SDWebImage 5.21 (`SDWebImageDownloaderTests`) that are about a whole process, under their names.
-@Suite("SDWebImageDownloaderTests over processes", .timeLimit(.minutes(2)))
+@Suite("SDWebImageDownloaderTests over processes", .timeLimit(.minutes(5)))
 struct DownloaderPortTests {
     /// Its application that enters the background is a worker that is told to leave.
     @Test("SDWebImageDownloaderTests 13 ThatDownloadCanContinueWhenTheAppEntersBackground")

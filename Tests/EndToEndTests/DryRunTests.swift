@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// `--limit` and `--dry-run`, as a user runs them.
-@Suite("A part of a list, and what it would take", .timeLimit(.minutes(2)))
+@Suite("A part of a list, and what it would take", .timeLimit(.minutes(5)))
 struct DryRunTests {
     private let folder = TemporaryDirectory()
     private let origin: OriginServer

@@ -7,7 +7,7 @@ import Testing
 import WebImage
 
 /// `--deadline` and `--finish-at`, as a user runs them. A transfer that hangs would take ten minutes: who ends, has given it up.
-@Suite("Ending early", .timeLimit(.minutes(2)))
+@Suite("Ending early", .timeLimit(.minutes(5)))
 struct EarlyEndTests {
     private let patient = ["--timeout", "10m"]
 

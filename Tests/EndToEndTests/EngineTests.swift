@@ -6,7 +6,7 @@ import Testing
 import WebImage
 
 /// What a load is told, as a user tells it.
-@Suite("Options on the command line", .timeLimit(.minutes(3)))
+@Suite("Options on the command line", .timeLimit(.minutes(5)))
 struct EngineTests {
     private let folder = TemporaryDirectory()
     private let origin: OriginServer

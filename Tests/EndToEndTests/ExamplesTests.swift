@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// The programs of Examples, as their README has them.
-@Suite("Examples of the library", .timeLimit(.minutes(2)))
+@Suite("Examples of the library", .timeLimit(.minutes(5)))
 struct ExamplesTests {
     private let origin: OriginServer
 

@@ -6,7 +6,7 @@ import Testing
 @testable import WebImage
 
 /// What `export` makes for other programs, read by them; and `import`, which reads what they have.
-@Suite("Exports for others, and imports", .timeLimit(.minutes(3)))
+@Suite("Exports for others, and imports", .timeLimit(.minutes(5)))
 struct ExportFormatTests {
     private let folder = TemporaryDirectory()
     private let origin: OriginServer

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// `export`, `run --manifest`, `run --out` and `rm`, as a user runs them.
-@Suite("Taking results out", .timeLimit(.minutes(3)))
+@Suite("Taking results out", .timeLimit(.minutes(5)))
 struct ExportTests {
     private let folder = TemporaryDirectory()
     private let clean = [

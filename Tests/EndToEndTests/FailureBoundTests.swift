@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Failures beyond the bound of details, with the built programs.
-@Suite("Failures without details", .timeLimit(.minutes(2)))
+@Suite("Failures without details", .timeLimit(.minutes(5)))
 struct FailureBoundTests {
     private let folder = TemporaryDirectory()
 

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Cache folders that somebody else has made: unpacked from an archive, or shared with another user.
-@Suite("A cache folder from elsewhere", .timeLimit(.minutes(2)))
+@Suite("A cache folder from elsewhere", .timeLimit(.minutes(5)))
 struct ForeignFolderTests {
     private let folder = TemporaryDirectory()
     /// This user's state folder, without any cache in it.

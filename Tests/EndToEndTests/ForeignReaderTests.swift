@@ -5,7 +5,7 @@ import Testing
 import WebImage
 
 /// What goes in and comes out, against the readers that others use: jq, Python's csv, lxml, webdataset and pyarrow.
-@Suite("Formats, as others read them", .timeLimit(.minutes(3)))
+@Suite("Formats, as others read them", .timeLimit(.minutes(5)))
 struct ForeignReaderTests {
     private let folder = TemporaryDirectory()
     private let origin: OriginServer

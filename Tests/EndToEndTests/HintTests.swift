@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-@Suite("What bad input gets", .timeLimit(.minutes(2)))
+@Suite("What bad input gets", .timeLimit(.minutes(5)))
 struct HintTests {
     /// A command in an empty folder, what it prints, and how it ends.
     struct Case: Sendable, CustomTestStringConvertible {

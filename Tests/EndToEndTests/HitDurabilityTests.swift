@@ -6,7 +6,7 @@ import Testing
 import WebImage
 
 /// A hit is counted only when its file is on the disk, whoever published it.
-@Suite("Hits survive a power cut", .timeLimit(.minutes(2)))
+@Suite("Hits survive a power cut", .timeLimit(.minutes(5)))
 struct HitDurabilityTests {
     /// How many times a worker that ends a batch calls syncfs(2); nil where this machine lets no process trace another.
     private func syncs(

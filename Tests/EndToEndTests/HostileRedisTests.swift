@@ -7,7 +7,7 @@ import Testing
 import WebImage
 
 /// A Redis into which somebody wrote what no program of ours writes: no program of ours ends of it by a signal, or does not end.
-@Suite("A hostile Redis", .timeLimit(.minutes(3)))
+@Suite("A hostile Redis", .timeLimit(.minutes(5)))
 struct HostileRedisTests {
     private static let values = [
         String(Int.max), String(Int.min), "-1", "1e308", "nan", "", "\u{1B}[2J\u{202E}",

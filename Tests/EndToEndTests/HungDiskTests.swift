@@ -7,7 +7,7 @@ import WebImage
 
 /// Disks that stop answering under a worker: a file system that is frozen by fsfreeze(8).
 @Suite(
-    "Hung disks", .timeLimit(.minutes(2)),
+    "Hung disks", .timeLimit(.minutes(5)),
     .enabled(if: LoopFileSystem.isPermitted, "this machine permits no mount"))
 struct HungDiskTests {
     /// A file system that stands still from ``freeze()`` to ``thaw()``, and is never left so.

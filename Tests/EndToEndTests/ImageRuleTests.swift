@@ -6,7 +6,7 @@ import Testing
 import WebImage
 
 /// Batches that take only some images, by their first bytes.
-@Suite("Rules on the command line", .timeLimit(.minutes(3)))
+@Suite("Rules on the command line", .timeLimit(.minutes(5)))
 struct ImageRuleTests {
     private let folder = TemporaryDirectory()
     private let origin: OriginServer

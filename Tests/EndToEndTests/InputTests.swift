@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Lists that are no lines, and what comes out of a batch, with the built programs.
-@Suite("Inputs and pages", .timeLimit(.minutes(2)))
+@Suite("Inputs and pages", .timeLimit(.minutes(5)))
 struct InputTests {
     private let folder = TemporaryDirectory()
     private let origin: OriginServer

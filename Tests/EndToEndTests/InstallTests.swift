@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// `scripts/install` and what it takes away again, in a folder in place of the machine's root.
-@Suite("Installing", .timeLimit(.minutes(2)))
+@Suite("Installing", .timeLimit(.minutes(5)))
 struct InstallTests {
     private static let script = URL(filePath: #filePath).deletingLastPathComponent()
         .appending(path: "../../scripts/install").standardized.path()

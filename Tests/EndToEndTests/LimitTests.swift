@@ -7,7 +7,7 @@ import Testing
 import WebImage
 
 /// What holds a run back, as the built programs tell it while something does.
-@Suite("What limits a run", .timeLimit(.minutes(3)))
+@Suite("What limits a run", .timeLimit(.minutes(5)))
 struct LimitTests {
     private func limit(_ bench: FaultBench) async throws -> RunLimit? {
         let snapshot = try await bench.queue.views.snapshot(newest: 5)

@@ -6,7 +6,7 @@ import Testing
 import WebImage
 
 /// Lists that can be read only once, by their path, with the built programs.
-@Suite("Lists that are pipes", .timeLimit(.minutes(2)))
+@Suite("Lists that are pipes", .timeLimit(.minutes(5)))
 struct ListPipeTests {
     private let program = "'\(builtProduct("prefetch-coord"))'"
 

@@ -5,7 +5,7 @@ import Testing
 
 /// The calls of a list that three worker processes fetch, of which one is killed: as a file, `Tests/Golden/traces`. Which URL ends when is
 /// nobody's promise, so they are `*` in it, and compared as a set.
-@Suite("Golden trace of a list over three workers", .timeLimit(.minutes(3)))
+@Suite("Golden trace of a list over three workers", .timeLimit(.minutes(5)))
 struct ListTraceTests {
     @Test(arguments: ["default", "sd3", "sd5"])
     func `the calls of a list are those of its trace, though a worker is killed`(mode: String) async throws {

@@ -6,7 +6,7 @@ import Testing
 import WebImage
 
 /// Disks that are full or broken under a worker: it pauses, says so, blames no URL, and goes on by itself.
-@Suite("Local faults", .timeLimit(.minutes(3)))
+@Suite("Local faults", .timeLimit(.minutes(5)))
 struct LocalFaultTests {
     private let count = 24
 

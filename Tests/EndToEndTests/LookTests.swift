@@ -7,7 +7,7 @@ import Testing
 import WebImage
 
 /// What shows something answers, whatever Redis is busy with or refuses.
-@Suite("Looking never hangs", .timeLimit(.minutes(2)))
+@Suite("Looking never hangs", .timeLimit(.minutes(5)))
 struct LookTests {
     /// Every command that only shows something, and what ends it where all is well.
     private static let looks = [

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// What others than scrapers do to `metrics --listen`, over sockets of Python.
-@Suite("Metrics over HTTP", .timeLimit(.minutes(2)))
+@Suite("Metrics over HTTP", .timeLimit(.minutes(5)))
 struct MetricsServingTests {
     /// A server and what it says its address is.
     private func serve(

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 import WebImage
 
-@Suite("Metrics and health", .timeLimit(.minutes(2)))
+@Suite("Metrics and health", .timeLimit(.minutes(5)))
 struct MetricsTests {
     /// What `promtool` says of a text; nothing where it finds nothing.
     private func promtool(_ text: String, _ b: RemoteBatch) async throws -> String {

@@ -5,7 +5,7 @@ import Testing
 import WebImage
 
 /// Folders that are no cache yet, and which Redis goes with them.
-@Suite("A new cache folder", .timeLimit(.minutes(1)))
+@Suite("A new cache folder", .timeLimit(.minutes(5)))
 struct NewCacheTests {
     private let picture = GeneratedImage.png(seed: 3, width: 8, height: 8)
 

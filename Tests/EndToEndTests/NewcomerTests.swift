@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// `scripts/newcomer` on a small tree of its own, whose build and demo take a known time.
-@Suite("A newcomer's first minutes, measured", .timeLimit(.minutes(2)))
+@Suite("A newcomer's first minutes, measured", .timeLimit(.minutes(5)))
 struct NewcomerTests {
     private let folder = TemporaryDirectory()
     private static let script = PythonTools.root.appending(path: "scripts/lib/newcomer.py").path()

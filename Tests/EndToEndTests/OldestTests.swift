@@ -5,7 +5,7 @@ import Redis
 import TestSupport
 import Testing
 
-@Suite("What the oldest open URLs wait for", .timeLimit(.minutes(2)))
+@Suite("What the oldest open URLs wait for", .timeLimit(.minutes(5)))
 struct OldestTests {
     @Test("why --oldest names a silent transfer, a pause, a full host, and then what nobody has")
     func status() async throws {

@@ -7,7 +7,7 @@ import Testing
 import WebImage
 
 /// `submit --open`, `append` and `seal`, as a user runs them.
-@Suite("Open batches", .timeLimit(.minutes(2)))
+@Suite("Open batches", .timeLimit(.minutes(5)))
 struct OpenBatchTests {
     private func ran(
         _ b: RemoteBatch, _ arguments: [String], exits code: Int32 = 0, says text: String = ""

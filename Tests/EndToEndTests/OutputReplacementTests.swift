@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// Files of results in the place of other files.
-@Suite("Files that results replace, by the programs", .timeLimit(.minutes(3)))
+@Suite("Files that results replace, by the programs", .timeLimit(.minutes(5)))
 struct OutputReplacementTests {
     private let folder = TemporaryDirectory()
     private let origin: OriginServer

@@ -6,7 +6,7 @@ import Testing
 import WebImage
 
 /// A cache for each machine: the batch knows which one has an image, and each command goes by it.
-@Suite("A cache on each machine", .timeLimit(.minutes(2)))
+@Suite("A cache on each machine", .timeLimit(.minutes(5)))
 struct OwnCacheTests {
     private let images = 60
 

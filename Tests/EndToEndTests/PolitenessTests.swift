@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// What `run` and `prefetch-worker` ask of hosts, and how much at a time, by their options.
-@Suite("Politeness by options", .timeLimit(.minutes(2)))
+@Suite("Politeness by options", .timeLimit(.minutes(5)))
 struct PolitenessTests {
     private let folder = TemporaryDirectory()
 

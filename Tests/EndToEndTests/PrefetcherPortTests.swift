@@ -7,7 +7,7 @@ import Threading
 import WebImage
 
 /// Tests of SDWebImage 5.21 (`SDWebImagePrefetcherTests`) under their names, through Redis and three worker processes.
-@Suite("SDWebImagePrefetcherTests over processes", .timeLimit(.minutes(2)))
+@Suite("SDWebImagePrefetcherTests over processes", .timeLimit(.minutes(5)))
 struct PrefetcherPortTests {
     private final class Counter: ImagePrefetcherDelegate {
         struct Counts: Equatable {

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 import WebImage
 
-@Suite("How progress is told", .timeLimit(.minutes(2)))
+@Suite("How progress is told", .timeLimit(.minutes(5)))
 struct ProgressTests {
     private let urls = (0..<10).map { "http://192.0.2.1/\($0).png" }
 

@@ -5,7 +5,7 @@ import Testing
 import WebImage
 
 /// Batches that change their images before they store them.
-@Suite("Resizing on the command line", .timeLimit(.minutes(3)))
+@Suite("Resizing on the command line", .timeLimit(.minutes(5)))
 struct ResizeTests {
     private let folder = TemporaryDirectory()
     private let origin: OriginServer

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// `retry` and the merged views, as a user runs them.
-@Suite("Retrying", .timeLimit(.minutes(3)))
+@Suite("Retrying", .timeLimit(.minutes(5)))
 struct RetryTests {
     private let folder = TemporaryDirectory()
     private let clean = [

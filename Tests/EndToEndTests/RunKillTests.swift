@@ -4,7 +4,7 @@ import Origin
 import TestSupport
 import Testing
 
-@Suite("A run that is killed", .timeLimit(.minutes(2)))
+@Suite("A run that is killed", .timeLimit(.minutes(5)))
 struct RunKillTests {
     /// The children of a process, by /proc.
     private func children(_ pid: Int32) -> [Int32] {

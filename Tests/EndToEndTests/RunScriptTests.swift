@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// `scripts/run` in a copy of the scripts, with a `swift` that builds a program of two lines.
-@Suite("The first command", .timeLimit(.minutes(2)))
+@Suite("The first command", .timeLimit(.minutes(5)))
 struct RunScriptTests {
     private let folder = TemporaryDirectory()
 

@@ -5,7 +5,7 @@ import Testing
 import WebImage
 
 /// What the commands print as JSON, against docs/schema.json.
-@Suite("The schema of what is JSON", .timeLimit(.minutes(3)))
+@Suite("The schema of what is JSON", .timeLimit(.minutes(5)))
 struct SchemaTests {
     private let folder = TemporaryDirectory()
     private static let schema = URL(filePath: #filePath).deletingLastPathComponent().appending(

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// What nobody else is to read: on command lines, in files, in what is printed.
-@Suite("Secrets and the programs", .timeLimit(.minutes(2)))
+@Suite("Secrets and the programs", .timeLimit(.minutes(5)))
 struct SecretTests {
     private let folder = TemporaryDirectory()
 

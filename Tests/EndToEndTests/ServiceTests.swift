@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// A worker under a service manager, which this test is.
-@Suite("A worker as a service", .timeLimit(.minutes(2)))
+@Suite("A worker as a service", .timeLimit(.minutes(5)))
 struct ServiceTests {
     private func worker(
         _ redis: String, _ folder: TemporaryDirectory, _ socket: NotifySocket

@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@Suite("Settings, mistakes and completions", .timeLimit(.minutes(2)))
+@Suite("Settings, mistakes and completions", .timeLimit(.minutes(5)))
 struct SettingsTests {
     private let folder = TemporaryDirectory()
 

@@ -3,7 +3,7 @@ import Origin
 import TestSupport
 import Testing
 
-@Suite("Several lists, by the programs", .timeLimit(.minutes(3)))
+@Suite("Several lists, by the programs", .timeLimit(.minutes(5)))
 struct SeveralListsTests {
     private let folder = TemporaryDirectory()
     private let origin: OriginServer

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 import WebImage
 
-@Suite("One transfer for each image", .timeLimit(.minutes(2)))
+@Suite("One transfer for each image", .timeLimit(.minutes(5)))
 struct SingleTransferTests {
     @Test("A thousand requests for one URL, from 8 tasks in each of 4 caches, make one transfer")
     func oneURL() async throws {

@@ -3,7 +3,7 @@ import Redis
 import TestSupport
 import Testing
 
-@Suite("The commands over TLS", .timeLimit(.minutes(2)))
+@Suite("The commands over TLS", .timeLimit(.minutes(5)))
 struct TLSCommandTests {
     private func coord(_ arguments: [String]) async throws -> ChildProcess {
         try await ChildProcess(builtProduct("prefetch-coord"), arguments, environment: RemoteBatch.clean)

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 import WebImage
 
-@Suite("Progress on a terminal", .timeLimit(.minutes(2)))
+@Suite("Progress on a terminal", .timeLimit(.minutes(5)))
 struct TerminalTests {
     private let urls = (0..<10).map { "http://192.0.2.1/\($0).png" }
 

@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// `scripts/run --toolchain` in a copy of the scripts, with a server of its own in place of swift.org.
-@Suite("Downloading a toolchain", .timeLimit(.minutes(3)))
+@Suite("Downloading a toolchain", .timeLimit(.minutes(5)))
 struct ToolchainTests {
     private let folder = TemporaryDirectory()
     private let origin: OriginServer

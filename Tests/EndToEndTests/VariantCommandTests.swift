@@ -5,7 +5,7 @@ import Testing
 @testable import WebImage
 
 /// What becomes of resized images in retries, exports, `why` and checks.
-@Suite("Variants of a batch in every command", .timeLimit(.minutes(3)))
+@Suite("Variants of a batch in every command", .timeLimit(.minutes(5)))
 struct VariantCommandTests {
     private let folder = TemporaryDirectory()
     private let origin: OriginServer

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// What the container stack and the hosts test verify with, without containers.
-@Suite("Verification scripts", .timeLimit(.minutes(3)))
+@Suite("Verification scripts", .timeLimit(.minutes(5)))
 struct VerifyTests {
     private func script(_ name: String) -> String {
         var parts = #filePath.split(separator: "/", omittingEmptySubsequences: false)

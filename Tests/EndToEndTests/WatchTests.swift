@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 import WebImage
 
-@Suite("Watching a batch", .timeLimit(.minutes(2)))
+@Suite("Watching a batch", .timeLimit(.minutes(5)))
 struct WatchTests {
     private let urls = (0..<10).map { "http://192.0.2.1/\($0).png" }
 

@@ -5,7 +5,7 @@ import WebImage
 
 @testable import PrefetchCommands
 
-@Suite("Frames of the dashboard", .timeLimit(.minutes(1)))
+@Suite("Frames of the dashboard", .timeLimit(.minutes(5)))
 struct DashFrameTests {
     private static let sizes = [(80, 24), (120, 40), (60, 20), (40, 10), (200, 50)]
 

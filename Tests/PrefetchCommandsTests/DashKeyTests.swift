@@ -4,7 +4,7 @@ import WebImage
 
 @testable import PrefetchCommands
 
-@Suite("Keys of the dashboard", .timeLimit(.minutes(1)))
+@Suite("Keys of the dashboard", .timeLimit(.minutes(5)))
 struct DashKeyTests {
     @Test(
         "What a terminal sends are these keys",

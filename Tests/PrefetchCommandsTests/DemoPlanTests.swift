@@ -5,7 +5,7 @@ import WebImage
 @testable import Demonstration
 @testable import PrefetchCommands
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct DemoPlanTests {
     private let plan = DemoPlan(count: 2000)
 

@@ -4,7 +4,7 @@ import WebImage
 
 @testable import PrefetchCommands
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct InlineProgressTests {
     @Test(arguments: [("abc", 3, "abc"), ("abcd", 3, "..."), ("abcdef", 5, "ab..."), ("漢字", 4, "漢字"), ("漢字", 3, "...")])
     func textIsCutToItsColumns(text: String, columns: Int, cut: String) {

@@ -4,7 +4,7 @@ import WebImage
 
 @testable import PrefetchCommands
 
-@Suite("What limits a run, in words", .timeLimit(.minutes(1)))
+@Suite("What limits a run, in words", .timeLimit(.minutes(5)))
 struct LimitTextTests {
     private static func limit(_ cause: LimitCause, _ change: (inout RunLimit) -> Void = { _ in }) -> RunLimit {
         var limit = RunLimit(cause)

@@ -2,7 +2,7 @@ import Testing
 
 @testable import PrefetchCommands
 
-@Suite("Lines of a log that repeat", .timeLimit(.minutes(1)))
+@Suite("Lines of a log that repeat", .timeLimit(.minutes(5)))
 struct LogLimiterTests {
     @Test("Ten of a kind a second are said, and the next one says how many were not")
     func limit() {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import PrefetchCommands
 
-@Suite("What resolvers were asked, in words", .timeLimit(.minutes(1)))
+@Suite("What resolvers were asked, in words", .timeLimit(.minutes(5)))
 struct NameTextTests {
     private func report(_ set: (inout NameReport) -> Void) -> NameReport {
         var report = NameReport()

@@ -5,7 +5,7 @@ import WebImage
 
 @testable import PrefetchCommands
 
-@Suite("Open networks", .timeLimit(.minutes(1)))
+@Suite("Open networks", .timeLimit(.minutes(5)))
 struct OpenNetworkTests {
     private func networks(_ words: [String], _ variable: String?) throws -> [CIDR] {
         try FetchWords.parse(words).fetch.settings().addressPolicy(

@@ -5,7 +5,7 @@ import Testing
 @testable import PrefetchCommands
 
 /// docs/OPTIONS.md against the tests and the commands it speaks of.
-@Suite("The table of options", .timeLimit(.minutes(1)))
+@Suite("The table of options", .timeLimit(.minutes(5)))
 struct OptionTableTests {
     private static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent()

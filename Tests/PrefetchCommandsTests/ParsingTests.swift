@@ -7,7 +7,7 @@ import WebImage
 
 @testable import PrefetchCommands
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct ParsingTests {
     @Test(arguments: [
         ("15", 15.0), ("15s", 15), ("250ms", 0.25), ("2m", 120), ("24h", 86_400), ("7d", 604_800), ("0", 0),

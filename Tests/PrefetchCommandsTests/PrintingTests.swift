@@ -4,7 +4,7 @@ import WebImage
 
 @testable import PrefetchCommands
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct PrintingTests {
     @Test(arguments: [
         (0, "0"), (999, "999"), (1000, "1,000"), (4812, "4,812"), (1_234_567, "1,234,567"), (-1000, "-1,000"),

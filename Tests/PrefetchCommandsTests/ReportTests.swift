@@ -4,7 +4,7 @@ import WebImage
 
 @testable import PrefetchCommands
 
-@Suite("The page of a report", .timeLimit(.minutes(1)))
+@Suite("The page of a report", .timeLimit(.minutes(5)))
 struct ReportTests {
     /// What somebody would write who wants the page to do something.
     private let hostile = "https://a.example/\"><script>alert(1)</script><img src=x onerror='x'>&amp;\u{202E}\u{1B}[2J"

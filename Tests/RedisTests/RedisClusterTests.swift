@@ -2,7 +2,7 @@
 import TestSupport
 import Testing
 
-@Suite("Redis Cluster", .timeLimit(.minutes(1)))
+@Suite("Redis Cluster", .timeLimit(.minutes(5)))
 struct RedisClusterTests {
     private func connection(_ url: String, following key: String?) throws -> RedisConnection {
         RedisConnection(try RedisConfiguration(url: url), name: "test", following: key)

@@ -1,7 +1,7 @@
 import Redis
 import Testing
 
-@Suite("Redis addresses", .timeLimit(.minutes(1)))
+@Suite("Redis addresses", .timeLimit(.minutes(5)))
 struct RedisConfigurationTests {
     struct Good: Sendable, CustomTestStringConvertible {
         var url: String

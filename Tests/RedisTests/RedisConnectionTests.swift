@@ -2,7 +2,7 @@ import Redis
 import TestSupport
 import Testing
 
-@Suite("Redis connection", .timeLimit(.minutes(1)))
+@Suite("Redis connection", .timeLimit(.minutes(5)))
 struct RedisConnectionTests {
     private func connection(
         to url: String, timeout: Duration = .seconds(5), password: String? = nil

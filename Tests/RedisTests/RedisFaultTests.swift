@@ -2,7 +2,7 @@ import Redis
 import TestSupport
 import Testing
 
-@Suite("Redis connection under faults", .timeLimit(.minutes(1)))
+@Suite("Redis connection under faults", .timeLimit(.minutes(5)))
 struct RedisFaultTests {
     private func connection(to url: String, timeout: Duration = .seconds(5)) throws -> RedisConnection {
         var configuration = try RedisConfiguration(url: url)

@@ -2,7 +2,7 @@ import Redis
 import TestSupport
 import Testing
 
-@Suite("Redis scripts", .timeLimit(.minutes(1)))
+@Suite("Redis scripts", .timeLimit(.minutes(5)))
 struct RedisScriptTests {
     private static let increment = RedisScript(
         name: "increment", source: "return redis.call('INCRBY', KEYS[1], ARGV[1])")

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 @Suite(
-    "Redis over TLS", .timeLimit(.minutes(1)),
+    "Redis over TLS", .timeLimit(.minutes(5)),
     .enabled(
         if: RedisTLS.isBuiltIn,
         "NOT TESTED HERE: hiredis of this system has no TLS (libhiredis_ssl comes with 1.0 and newer)"))

@@ -2,7 +2,7 @@ import Glibc
 import Testing
 import Threading
 
-@Suite("Locked values", .timeLimit(.minutes(1)))
+@Suite("Locked values", .timeLimit(.minutes(5)))
 struct LockedTests {
     @Test("No update is lost under contention")
     func contention() async {

@@ -39,7 +39,7 @@ private func threadNames() -> [String] {
     return names
 }
 
-@Suite("A thread as an executor", .timeLimit(.minutes(1)))
+@Suite("A thread as an executor", .timeLimit(.minutes(5)))
 struct ThreadExecutorTests {
     @Test("Every call of an actor runs on its thread, one at a time")
     func oneThread() async {

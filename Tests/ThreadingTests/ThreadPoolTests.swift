@@ -2,7 +2,7 @@ import Glibc
 import Testing
 import Threading
 
-@Suite("A pool of threads", .timeLimit(.minutes(1)))
+@Suite("A pool of threads", .timeLimit(.minutes(5)))
 struct ThreadPoolTests {
     @Test("As many closures block at once as there are threads")
     func width() async {

@@ -1,7 +1,7 @@
 import Testing
 import Threading
 
-@Suite("A waiter", .timeLimit(.minutes(1)))
+@Suite("A waiter", .timeLimit(.minutes(5)))
 struct WaiterTests {
     @Test("The first answer counts, before the wait, in it, and against a cancellation")
     func first() async {

@@ -7,7 +7,7 @@ import Testing
 import WebImage
 
 /// Commands that stay while Redis is away, or refuses them for a while.
-@Suite("A Redis that is away while a list is queued or a batch is watched", .timeLimit(.minutes(2)))
+@Suite("A Redis that is away while a list is queued or a batch is watched", .timeLimit(.minutes(5)))
 struct AwayRedisTests {
     /// All but the first line end without the network, so that one worker ends them all in no time.
     private func list(_ bench: FaultBench, _ count: Int = 2_000) -> String {

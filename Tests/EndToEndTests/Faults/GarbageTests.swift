@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 import WebImage
 
-@Suite("Foreign things in Redis", .timeLimit(.minutes(2)))
+@Suite("Foreign things in Redis", .timeLimit(.minutes(5)))
 struct GarbageTests {
     @Test(
         "What is no job is moved aside and said once; other jobs and batches finish, and fsck --repair completes the batch"

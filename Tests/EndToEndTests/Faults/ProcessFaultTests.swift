@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 import WebImage
 
-@Suite("Workers that die, freeze and wake", .timeLimit(.minutes(2)))
+@Suite("Workers that die, freeze and wake", .timeLimit(.minutes(5)))
 struct ProcessFaultTests {
     @Test("All workers are killed at once: one that comes later does all that is left")
     func killedAll() async throws {

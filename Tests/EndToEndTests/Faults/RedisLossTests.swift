@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 import WebImage
 
-@Suite("A Redis that goes, comes back, and has lost something", .timeLimit(.minutes(2)))
+@Suite("A Redis that goes, comes back, and has lost something", .timeLimit(.minutes(5)))
 struct RedisLossTests {
     @Test("Redis is ended and started, or killed, under submit and workers: everything ends once")
     func restarted() async throws {

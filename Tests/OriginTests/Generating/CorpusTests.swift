@@ -3,7 +3,7 @@ import Origin
 import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct CorpusTests {
     private let folder = TemporaryDirectory()
 

@@ -1,7 +1,7 @@
 import Origin
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct GeneratedImageTests {
     private static let signatures: [GeneratedImage.Kind: [UInt8]] = [
         .jpeg: [0xFF, 0xD8, 0xFF], .progressiveJPEG: [0xFF, 0xD8, 0xFF], .png: [0x89, 0x50, 0x4E, 0x47],

@@ -2,7 +2,7 @@ internal import Glibc
 @testable import Origin
 import Testing
 
-@Suite("Origin server", .timeLimit(.minutes(1)))
+@Suite("Origin server", .timeLimit(.minutes(5)))
 struct OriginServerTests {
     @Test("A route is answered with its length and keeps the connection")
     func answers() async throws {

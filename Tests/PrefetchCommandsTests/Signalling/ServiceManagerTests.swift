@@ -5,7 +5,7 @@ import Threading
 
 @testable import PrefetchCommands
 
-@Suite("Service manager", .timeLimit(.minutes(1)))
+@Suite("Service manager", .timeLimit(.minutes(5)))
 struct ServiceManagerTests {
     private func manager(_ socket: NotifySocket, _ more: [String: String] = [:]) throws -> ServiceManager {
         try #require(ServiceManager(environment: ["NOTIFY_SOCKET": socket.path].merging(more) { $1 }))

@@ -3,7 +3,7 @@ import Testing
 
 @testable import PrefetchCommands
 
-@Suite("Termination signals", .timeLimit(.minutes(1)))
+@Suite("Termination signals", .timeLimit(.minutes(5)))
 struct TerminationSignalsTests {
     @Test("Signals arrive as calls, numbered in their row, once per process")
     func delivery() async {

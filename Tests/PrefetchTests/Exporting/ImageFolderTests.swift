@@ -7,7 +7,7 @@ import WebImage
 
 @testable import Prefetch
 
-@Suite("Folders of images", .timeLimit(.minutes(1)))
+@Suite("Folders of images", .timeLimit(.minutes(5)))
 struct ImageFolderTests {
     private let directory = TemporaryDirectory()
 

@@ -5,7 +5,7 @@ import Testing
 @testable import Prefetch
 @testable import WebImage
 
-@Suite("Files of results", .timeLimit(.minutes(1)))
+@Suite("Files of results", .timeLimit(.minutes(5)))
 struct OutputFileTests {
     private let folder = TemporaryDirectory()
 

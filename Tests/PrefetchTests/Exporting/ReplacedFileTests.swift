@@ -4,7 +4,7 @@ import Testing
 
 @testable import Prefetch
 
-@Suite("Files that results replace", .timeLimit(.minutes(1)))
+@Suite("Files that results replace", .timeLimit(.minutes(5)))
 struct ReplacedFileTests {
     private let folder = TemporaryDirectory()
 

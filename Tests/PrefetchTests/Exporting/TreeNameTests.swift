@@ -4,7 +4,7 @@ import WebImage
 
 @testable import Prefetch
 
-@Suite("Paths made of URLs", .timeLimit(.minutes(1)))
+@Suite("Paths made of URLs", .timeLimit(.minutes(5)))
 struct TreeNameTests {
     @Test(
         "A path shows its URL and nothing of it leads elsewhere",

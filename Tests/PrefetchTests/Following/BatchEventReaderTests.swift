@@ -6,7 +6,7 @@ import WebImage
 
 @testable import Prefetch
 
-@Suite("Following a batch", .timeLimit(.minutes(1)))
+@Suite("Following a batch", .timeLimit(.minutes(5)))
 struct BatchFollowingTests {
     private func batch(_ count: Int, keepDetails: Int = 1000) async throws -> FollowedBatch {
         try await FollowedBatch(on: try await QueueFixture().queue, count, keepDetails: keepDetails)

@@ -8,7 +8,7 @@ import WebImage
 
 @testable import Prefetch
 
-@Suite("Prefetching in other processes", .timeLimit(.minutes(1)))
+@Suite("Prefetching in other processes", .timeLimit(.minutes(5)))
 struct DistributedImagePrefetcherTests {
     private let fixture: WorkerFixture
 

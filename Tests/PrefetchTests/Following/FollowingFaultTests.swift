@@ -7,7 +7,7 @@ import WebImage
 
 @testable import Prefetch
 
-@Suite("Following a batch while Redis fails", .timeLimit(.minutes(1)))
+@Suite("Following a batch while Redis fails", .timeLimit(.minutes(5)))
 struct FollowingFaultTests {
     @Test("A connection that is cut at any reply tells no URL twice and none never")
     func cuts() async throws {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Prefetch
 
-@Suite("Entries of a list by their index", .timeLimit(.minutes(1)))
+@Suite("Entries of a list by their index", .timeLimit(.minutes(5)))
 struct ListCursorTests {
     private let folder = TemporaryDirectory()
 

@@ -5,7 +5,7 @@ import WebImage
 
 @testable import Prefetch
 
-@Suite("Following an open batch", .timeLimit(.minutes(1)))
+@Suite("Following an open batch", .timeLimit(.minutes(5)))
 struct OpenBatchFollowingTests {
     private let folder = TemporaryDirectory()
 

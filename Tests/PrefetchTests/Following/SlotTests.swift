@@ -5,7 +5,7 @@ import Testing
 @testable import Prefetch
 @testable import Queue
 
-@Suite("Slots", .timeLimit(.minutes(1)))
+@Suite("Slots", .timeLimit(.minutes(5)))
 struct SlotTests {
     private func open(
         _ f: QueueFixture, _ id: String, slot: String?, nonce: String? = nil

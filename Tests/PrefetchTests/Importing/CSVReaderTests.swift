@@ -2,7 +2,7 @@ import Testing
 
 @testable import Prefetch
 
-@Suite("Tables", .timeLimit(.minutes(1)))
+@Suite("Tables", .timeLimit(.minutes(5)))
 struct CSVReaderTests {
     /// The rows of a text, read in pieces of so many bytes.
     private func rows(

@@ -7,7 +7,7 @@ import WebImage
 
 @testable import Prefetch
 
-@Suite("Importing images", .timeLimit(.minutes(1)))
+@Suite("Importing images", .timeLimit(.minutes(5)))
 struct ImageImportTests {
     private let folder = TemporaryDirectory()
 

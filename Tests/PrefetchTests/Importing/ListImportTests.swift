@@ -5,7 +5,7 @@ import WebImage
 
 @testable import Prefetch
 
-@Suite("Lists of other forms", .timeLimit(.minutes(1)))
+@Suite("Lists of other forms", .timeLimit(.minutes(5)))
 struct ListImportTests {
     private let folder = TemporaryDirectory()
 

@@ -2,7 +2,7 @@ import Testing
 
 @testable import Prefetch
 
-@Suite("Sitemaps", .timeLimit(.minutes(1)))
+@Suite("Sitemaps", .timeLimit(.minutes(5)))
 struct SitemapReaderTests {
     private struct Found: Equatable {
         var kind: SitemapReader.Kind, address: String

@@ -5,7 +5,7 @@ import WebImage
 
 @testable import Prefetch
 
-@Suite("Batches and their retries", .timeLimit(.minutes(1)))
+@Suite("Batches and their retries", .timeLimit(.minutes(5)))
 struct BatchChainTests {
     private let folder = TemporaryDirectory()
 

@@ -4,7 +4,7 @@ import WebImage
 
 @testable import Prefetch
 
-@Suite("The check of a batch's invariants", .timeLimit(.minutes(1)))
+@Suite("The check of a batch's invariants", .timeLimit(.minutes(5)))
 struct BatchCheckTests {
     /// Something planted in a running batch `b` of 3 jobs with 2 URLs each: `w` has the first two and ended one URL well, one
     /// badly; the third waits.

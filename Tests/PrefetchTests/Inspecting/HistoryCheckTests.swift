@@ -6,7 +6,7 @@ import WebImage
 
 @testable import Prefetch
 
-@Suite("The history check", .timeLimit(.minutes(1)))
+@Suite("The history check", .timeLimit(.minutes(5)))
 struct HistoryCheckTests {
     /// What histories and Redis say of the first of six URLs, which is downloaded unless commands say otherwise.
     struct Plant: Sendable, CustomTestStringConvertible {

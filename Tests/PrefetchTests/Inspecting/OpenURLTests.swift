@@ -4,7 +4,7 @@ import WebImage
 
 @testable import Prefetch
 
-@Suite("The oldest open URLs", .timeLimit(.minutes(1)))
+@Suite("The oldest open URLs", .timeLimit(.minutes(5)))
 struct OpenURLTests {
     private func oldest(_ fixture: QueueFixture, _ batch: String = "b") async throws -> [OpenURL] {
         let status = try #require(try await fixture.queue.batches.status(of: batch))

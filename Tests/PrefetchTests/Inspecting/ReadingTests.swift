@@ -6,7 +6,7 @@ import WebImage
 @testable import Prefetch
 @testable import Queue
 
-@Suite("Reading what became of batches", .timeLimit(.minutes(1)))
+@Suite("Reading what became of batches", .timeLimit(.minutes(5)))
 struct ReadingTests {
     private let folder = TemporaryDirectory()
 

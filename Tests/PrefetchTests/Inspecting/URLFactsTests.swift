@@ -6,7 +6,7 @@ import Testing
 @testable import Prefetch
 @testable import WebImage
 
-@Suite("What is known of a URL", .timeLimit(.minutes(1)))
+@Suite("What is known of a URL", .timeLimit(.minutes(5)))
 struct URLFactsTests {
     private let folder = TemporaryDirectory()
 

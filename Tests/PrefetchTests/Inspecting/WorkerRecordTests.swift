@@ -5,7 +5,7 @@ import WebImage
 
 @testable import Prefetch
 
-@Suite("Workers as they are shown", .timeLimit(.minutes(1)))
+@Suite("Workers as they are shown", .timeLimit(.minutes(5)))
 struct WorkerRecordTests {
     @Test("Present ones come by name with their lease, then those that are gone, the newest first")
     func states() async throws {

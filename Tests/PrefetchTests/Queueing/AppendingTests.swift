@@ -5,7 +5,7 @@ import WebImage
 
 @testable import Prefetch
 
-@Suite("Open batches in Redis", .timeLimit(.minutes(1)))
+@Suite("Open batches in Redis", .timeLimit(.minutes(5)))
 struct AppendingTests {
     private func open(_ f: QueueFixture, _ fields: [(String, String)] = []) async throws {
         try await f.open(fields: [("open", "1"), ("total", "0"), ("lines", "0"), ("list", ""), ("hash", "")] + fields)

@@ -4,7 +4,7 @@ import WebImage
 
 @testable import Prefetch
 
-@Suite("In which cache the images of a batch are", .timeLimit(.minutes(1)))
+@Suite("In which cache the images of a batch are", .timeLimit(.minutes(5)))
 struct BatchCacheTests {
     private let first = BatchCache(id: "aa", host: "img-01", directory: "/srv/images")
     private let second = BatchCache(id: "bb", host: "img-02", directory: "/srv/my images")

@@ -5,7 +5,7 @@ import WebImage
 
 @testable import Prefetch
 
-@Suite("Claiming jobs", .timeLimit(.minutes(1)))
+@Suite("Claiming jobs", .timeLimit(.minutes(5)))
 struct ClaimingTests {
     @Test("CLAIM with the same number gives the same jobs, and of these only what the worker still has")
     func replay() async throws {

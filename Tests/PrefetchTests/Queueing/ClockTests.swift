@@ -7,7 +7,7 @@ import Threading
 
 @testable import Prefetch
 
-@Suite("The clock of Redis goes wrong", .timeLimit(.minutes(1)))
+@Suite("The clock of Redis goes wrong", .timeLimit(.minutes(5)))
 struct ClockTests {
     /// A queue on a Redis of its own, whose clock can be set wrong.
     private struct Bench {

@@ -5,7 +5,7 @@ import WebImage
 
 @testable import Prefetch
 
-@Suite("Deadlines and shares in Redis", .timeLimit(.minutes(1)))
+@Suite("Deadlines and shares in Redis", .timeLimit(.minutes(5)))
 struct EndingTests {
     /// The deadline of a batch has passed, in both places that have it.
     private func pass(_ f: QueueFixture, _ batch: String = "b") async throws {

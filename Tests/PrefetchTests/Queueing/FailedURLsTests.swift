@@ -6,7 +6,7 @@ import WebImage
 @testable import Prefetch
 @testable import Queue
 
-@Suite("The list of failed URLs", .timeLimit(.minutes(1)))
+@Suite("The list of failed URLs", .timeLimit(.minutes(5)))
 struct FailedURLsTests {
     private func all(_ f: QueueFixture) async throws -> [String] {
         var urls: [String] = []

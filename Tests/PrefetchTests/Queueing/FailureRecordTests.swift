@@ -7,7 +7,7 @@ import WebImage
 @testable import Queue
 
 /// What is kept of every failure, also where no detail is.
-@Suite("Records of failures", .timeLimit(.minutes(3)))
+@Suite("Records of failures", .timeLimit(.minutes(5)))
 struct FailureRecordTests {
     private func records(_ f: QueueFixture, _ range: Range<Int>) async throws -> [Int: FailureRecord] {
         let status = try #require(try await f.queue.batches.status(of: "b"))

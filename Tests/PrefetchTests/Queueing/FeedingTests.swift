@@ -6,7 +6,7 @@ import WebImage
 @testable import Prefetch
 @testable import Queue
 
-@Suite("Feeding a batch", .timeLimit(.minutes(1)))
+@Suite("Feeding a batch", .timeLimit(.minutes(5)))
 struct FeedingTests {
     @Test("OPEN numbers batches of the same name, and gives a repeated call the same id")
     func open() async throws {

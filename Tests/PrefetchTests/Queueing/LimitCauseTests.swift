@@ -3,7 +3,7 @@ import WebImage
 
 @testable import Queue
 
-@Suite("What holds a worker back", .timeLimit(.minutes(1)))
+@Suite("What holds a worker back", .timeLimit(.minutes(5)))
 struct LimitCauseTests {
     /// A worker that receives from all its slots.
     private static let busy: WorkerReport = {

@@ -6,7 +6,7 @@ import WebImage
 @testable import Prefetch
 
 /// A thousand small batches at once, on a Redis of their own whose commands are counted.
-@Suite("Many batches", .timeLimit(.minutes(1)))
+@Suite("Many batches", .timeLimit(.minutes(5)))
 struct ManyBatchesTests {
     /// How often the server has run a command.
     private func calls(_ command: String, _ queue: PrefetchQueue) async throws -> Int {

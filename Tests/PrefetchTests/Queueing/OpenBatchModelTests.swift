@@ -4,7 +4,7 @@ import WebImage
 
 @testable import Prefetch
 
-@Suite("An open batch under random interleavings", .timeLimit(.minutes(1)))
+@Suite("An open batch under random interleavings", .timeLimit(.minutes(5)))
 struct OpenBatchModelTests {
     @Test(
         "Whoever appends what, dies and sends again: every URL of every list is there once, under its line",

@@ -6,7 +6,7 @@ import WebImage
 @testable import Queue
 
 /// What becomes of failed URLs whose time on the list is over.
-@Suite("Parole of failed URLs", .timeLimit(.minutes(1)))
+@Suite("Parole of failed URLs", .timeLimit(.minutes(5)))
 struct ParoleTests {
     private let f: QueueFixture
     private static let url = "http://h/gone"

@@ -5,7 +5,7 @@ import WebImage
 @testable import Prefetch
 @testable import Queue
 
-@Suite("Pausing, resuming and moving batches", .timeLimit(.minutes(1)))
+@Suite("Pausing, resuming and moving batches", .timeLimit(.minutes(5)))
 struct PausingTests {
     private func rings(_ f: QueueFixture) async throws -> Int? { try await f.redis("LLEN", f.keys.bell).int }
 

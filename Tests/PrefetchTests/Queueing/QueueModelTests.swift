@@ -4,7 +4,7 @@ import WebImage
 
 @testable import Prefetch
 
-@Suite("The queue under random interleavings", .timeLimit(.minutes(1)))
+@Suite("The queue under random interleavings", .timeLimit(.minutes(5)))
 struct QueueModelTests {
     @Test(
         "Whatever the order, however often a call is sent and whoever dies, every URL is counted exactly once",

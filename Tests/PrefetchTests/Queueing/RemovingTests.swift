@@ -5,7 +5,7 @@ import WebImage
 
 @testable import Prefetch
 
-@Suite("Removing batches", .timeLimit(.minutes(1)))
+@Suite("Removing batches", .timeLimit(.minutes(5)))
 struct RemovingTests {
     private func keys(_ f: QueueFixture, of batch: String) async throws -> [String] {
         let all = try await f.redis("KEYS", "prefetch:{\(f.queue.catalog.queueName)}:*").array ?? []

@@ -4,7 +4,7 @@ import WebImage
 
 @testable import Prefetch
 
-@Suite("Reporting outcomes", .timeLimit(.minutes(1)))
+@Suite("Reporting outcomes", .timeLimit(.minutes(5)))
 struct ReportingTests {
     @Test("The first outcome of a URL counts, in the batch's and in the worker's counts, and no later one")
     func firstWrite() async throws {

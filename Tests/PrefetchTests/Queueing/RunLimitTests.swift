@@ -3,7 +3,7 @@ import WebImage
 
 @testable import Queue
 
-@Suite("What holds a run back", .timeLimit(.minutes(1)))
+@Suite("What holds a run back", .timeLimit(.minutes(5)))
 struct RunLimitTests {
     private func batch(_ change: (inout BatchStatus) -> Void = { _ in }) -> BatchStatus {
         var status = BatchStatus(

@@ -6,7 +6,7 @@ import Testing
 @testable import Queue
 
 /// The files of `Sources/Queue/Scripts`: what the program sends of them, and what they say that is in Swift too.
-@Suite("The files of the scripts", .timeLimit(.minutes(1)))
+@Suite("The files of the scripts", .timeLimit(.minutes(5)))
 struct ScriptFileTests {
     private static let sources = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent().deletingLastPathComponent().appending(path: "Sources/Queue")

@@ -6,7 +6,7 @@ import WebImage
 @testable import Prefetch
 @testable import Queue
 
-@Suite("What dashboards add up", .timeLimit(.minutes(1)))
+@Suite("What dashboards add up", .timeLimit(.minutes(5)))
 struct TallyTests {
     /// Reports outcomes as a worker does, and adds what was new of them to a tally.
     private func report(

@@ -4,7 +4,7 @@ import WebImage
 
 @testable import Prefetch
 
-@Suite("Workers in Redis", .timeLimit(.minutes(1)))
+@Suite("Workers in Redis", .timeLimit(.minutes(5)))
 struct WorkerScriptTests {
     @Test("A name has one worker; after its end the name is free and begins anew")
     func join() async throws {

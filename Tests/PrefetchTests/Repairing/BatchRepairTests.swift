@@ -7,7 +7,7 @@ import WebImage
 @testable import Prefetch
 @testable import Queue
 
-@Suite("The repair of a batch", .timeLimit(.minutes(1)))
+@Suite("The repair of a batch", .timeLimit(.minutes(5)))
 struct BatchRepairTests {
     /// A batch `b` of `count` URLs with its list on disk, in jobs of `size`.
     struct Plant {

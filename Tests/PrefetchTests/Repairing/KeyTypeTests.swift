@@ -9,7 +9,7 @@ import WebImage
 @testable import Queue
 
 /// The types of a queue's keys: that none is forgotten, that a wrong one is found, and that a repair mends it.
-@Suite("The types of keys", .timeLimit(.minutes(1)))
+@Suite("The types of keys", .timeLimit(.minutes(5)))
 struct KeyTypeTests {
     private static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent().deletingLastPathComponent()

@@ -8,7 +8,7 @@ import WebImage
 @testable import Prefetch
 
 /// Memory that does not grow with the list, by counting what was read and what is held.
-@Suite("Feeding a long list", .timeLimit(.minutes(1)))
+@Suite("Feeding a long list", .timeLimit(.minutes(5)))
 struct BoundedFeedingTests {
     private let folder = TemporaryDirectory()
 

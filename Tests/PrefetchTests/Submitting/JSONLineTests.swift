@@ -7,7 +7,7 @@ import WebImage
 @testable import Queue
 
 /// Lists of JSON objects, and the jobs that carry what they ask.
-@Suite("Settings of a URL", .timeLimit(.minutes(1)))
+@Suite("Settings of a URL", .timeLimit(.minutes(5)))
 struct JSONLineTests {
     private let folder = TemporaryDirectory()
     private static let digest = String(repeating: "0a", count: 32)

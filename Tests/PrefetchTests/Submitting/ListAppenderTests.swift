@@ -6,7 +6,7 @@ import WebImage
 
 @testable import Prefetch
 
-@Suite("Adding lists to an open batch", .timeLimit(.minutes(1)))
+@Suite("Adding lists to an open batch", .timeLimit(.minutes(5)))
 struct ListAppenderTests {
     private let folder = TemporaryDirectory()
 

@@ -6,7 +6,7 @@ import WebImage
 
 @testable import Prefetch
 
-@Suite("Feeding a list", .timeLimit(.minutes(1)))
+@Suite("Feeding a list", .timeLimit(.minutes(5)))
 struct ListFeederTests {
     private let folder = TemporaryDirectory()
 

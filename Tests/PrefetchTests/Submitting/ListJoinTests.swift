@@ -4,7 +4,7 @@ import Testing
 
 @testable import Prefetch
 
-@Suite("Several lists as one", .timeLimit(.minutes(1)))
+@Suite("Several lists as one", .timeLimit(.minutes(5)))
 struct ListJoinTests {
     private let folder = TemporaryDirectory()
 

@@ -3,7 +3,7 @@ import Testing
 @testable import Prefetch
 @testable import Queue
 
-@Suite("The payload of a job", .timeLimit(.minutes(1)))
+@Suite("The payload of a job", .timeLimit(.minutes(5)))
 struct PrefetchJobTests {
     private static let entries: [PrefetchJob.Entry] = [
         .init(line: 513, url: "https://example.org/a.jpg"), .init(line: 1_000_000_007, url: "http://h/ä b?c=%20"),

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Prefetch
 
-@Suite("Reading a list", .timeLimit(.minutes(1)))
+@Suite("Reading a list", .timeLimit(.minutes(5)))
 struct URLListTests {
     private let folder = TemporaryDirectory()
 

@@ -6,7 +6,7 @@ import Threading
 
 @testable import Prefetch
 
-@Suite("Whose data a private Redis uses", .timeLimit(.minutes(1)))
+@Suite("Whose data a private Redis uses", .timeLimit(.minutes(5)))
 struct CacheAdmissionTests {
     private let directory = TemporaryDirectory()
     private let notices = Notices()

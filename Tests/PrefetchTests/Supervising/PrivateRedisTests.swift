@@ -5,7 +5,7 @@ import Testing
 
 @testable import Prefetch
 
-@Suite("Private Redis", .timeLimit(.minutes(1)))
+@Suite("Private Redis", .timeLimit(.minutes(5)))
 struct PrivateRedisTests {
     private let directory = TemporaryDirectory()
     private var cache: String { directory.path("cache") }

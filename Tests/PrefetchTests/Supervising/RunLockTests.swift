@@ -2,7 +2,7 @@ import Prefetch
 import TestSupport
 import Testing
 
-@Suite("Run lock", .timeLimit(.minutes(1)))
+@Suite("Run lock", .timeLimit(.minutes(5)))
 struct RunLockTests {
     @Test("The first run is alone, a second is not, and after both the next is again")
     func alone() async throws {

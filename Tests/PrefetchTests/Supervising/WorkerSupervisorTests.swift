@@ -4,7 +4,7 @@ import Testing
 
 @testable import Prefetch
 
-@Suite("Worker supervisor", .timeLimit(.minutes(1)))
+@Suite("Worker supervisor", .timeLimit(.minutes(5)))
 struct WorkerSupervisorTests {
     private let directory = TemporaryDirectory()
     private let deaths = Deaths()

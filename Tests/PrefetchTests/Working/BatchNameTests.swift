@@ -6,7 +6,7 @@ import WebImage
 
 @testable import Prefetch
 
-@Suite("Batches that have the name of an earlier one", .timeLimit(.minutes(1)))
+@Suite("Batches that have the name of an earlier one", .timeLimit(.minutes(5)))
 struct BatchNameTests {
     /// A batch called `same` of three jobs with one URL each; what its options and its URLs are is told by `nonce`.
     private func open(_ f: QueueFixture, nonce: String, sizes: [Int] = [1, 1, 1]) async throws {

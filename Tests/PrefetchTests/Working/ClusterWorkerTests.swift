@@ -7,7 +7,7 @@ import WebImage
 
 @testable import Prefetch
 
-@Suite("Workers on more than one Redis", .timeLimit(.minutes(2)))
+@Suite("Workers on more than one Redis", .timeLimit(.minutes(5)))
 struct ClusterWorkerTests {
     /// A queue with a batch of 60 URLs: 40 images at once, 10 that are missing, 10 that are held until released.
     private struct Part {

@@ -8,7 +8,7 @@ import WebImage
 
 @testable import Prefetch
 
-@Suite("Workers and a Redis that forgets", .timeLimit(.minutes(1)))
+@Suite("Workers and a Redis that forgets", .timeLimit(.minutes(5)))
 struct ForgetfulRedisTests {
     private let picture = GeneratedImage.png(seed: 4, width: 12, height: 12)
 

@@ -9,7 +9,7 @@ import WebImage
 @testable import Prefetch
 
 /// Workers whose disk does not answer.
-@Suite("Workers that a disk holds", .timeLimit(.minutes(1)))
+@Suite("Workers that a disk holds", .timeLimit(.minutes(5)))
 struct HeldWorkerTests {
     private func events(
         _ configuration: inout PrefetchWorker.Configuration, into log: Locked<[PrefetchWorker.Event]>

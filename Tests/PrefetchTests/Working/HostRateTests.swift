@@ -7,7 +7,7 @@ import WebImage
 
 @testable import Prefetch
 
-@Suite("Hosts that all workers share", .timeLimit(.minutes(1)))
+@Suite("Hosts that all workers share", .timeLimit(.minutes(5)))
 struct HostRateTests {
     /// The most requests within any second.
     private func most(_ times: [Double]) -> Int {

@@ -6,7 +6,7 @@ import WebImage
 
 @testable import Prefetch
 
-@Suite("Transfers to one host that all workers share", .timeLimit(.minutes(1)))
+@Suite("Transfers to one host that all workers share", .timeLimit(.minutes(5)))
 struct HostShareTests {
     private let host = "pictures.test"
 

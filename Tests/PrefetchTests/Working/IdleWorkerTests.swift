@@ -6,7 +6,7 @@ import WebImage
 
 @testable import Prefetch
 
-@Suite("A worker with nothing to do", .timeLimit(.minutes(1)))
+@Suite("A worker with nothing to do", .timeLimit(.minutes(5)))
 struct IdleWorkerTests {
     /// Returns when so many clients sleep in a blocking command.
     private func untilBlocked(_ count: Int, _ queue: PrefetchQueue) async throws {

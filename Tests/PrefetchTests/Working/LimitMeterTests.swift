@@ -7,7 +7,7 @@ import WebImage
 
 @testable import Prefetch
 
-@Suite("How a worker measures what holds it back", .timeLimit(.minutes(1)))
+@Suite("How a worker measures what holds it back", .timeLimit(.minutes(5)))
 struct LimitMeterTests {
     @Test("The cause of most of the last five seconds is shown; single seconds change nothing, and it does not flicker")
     func majority() {

@@ -8,7 +8,7 @@ import WebImage
 @testable import Prefetch
 
 /// Options of a batch and of single URLs, as workers follow them.
-@Suite("Options at the workers", .timeLimit(.minutes(2)))
+@Suite("Options at the workers", .timeLimit(.minutes(5)))
 struct LoadOptionWorkerTests {
     private func png(_ seed: Int, _ headers: [(String, String)] = []) -> OriginResponse {
         OriginResponse(headers: headers, body: GeneratedImage.png(seed: UInt64(seed), width: 8, height: 8))

@@ -8,7 +8,7 @@ import WebImage
 
 @testable import Prefetch
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct PrefetchWorkerTests {
     @Test func everyURLEndsOnceAndTheWorkersCountsAddUpToTheBatchs() async throws {
         let fixture = try await WorkerFixture()

@@ -6,7 +6,7 @@ import WebImage
 
 @testable import Prefetch
 
-@Suite("A worker and the address of its own Redis", .timeLimit(.minutes(1)))
+@Suite("A worker and the address of its own Redis", .timeLimit(.minutes(5)))
 struct RedisDenialTests {
     private struct Ending: Equatable {
         var outcome: PrefetchOutcome

@@ -7,7 +7,7 @@ import WebImage
 
 @testable import Prefetch
 
-@Suite("Reports that Redis does not take", .timeLimit(.minutes(1)))
+@Suite("Reports that Redis does not take", .timeLimit(.minutes(5)))
 struct RefusedReportTests {
     private let picture = GeneratedImage.png(seed: 4, width: 12, height: 12)
 

@@ -7,7 +7,7 @@ import WebImage
 
 @testable import Prefetch
 
-@Suite("What workers share of sites and of their line", .timeLimit(.minutes(1)))
+@Suite("What workers share of sites and of their line", .timeLimit(.minutes(5)))
 struct SharedSiteTests {
     private let picture = GeneratedImage.png(seed: 4, width: 12, height: 12)
 

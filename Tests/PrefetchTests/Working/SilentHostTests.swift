@@ -5,7 +5,7 @@ import WebImage
 
 @testable import Prefetch
 
-@Suite("Hosts that give no answer, and a worker's other URLs", .timeLimit(.minutes(1)))
+@Suite("Hosts that give no answer, and a worker's other URLs", .timeLimit(.minutes(5)))
 struct SilentHostTests {
     @Test(
         "Who waits for a slot gets one when those before it only wait for an answer, also where nothing is claimed any more"

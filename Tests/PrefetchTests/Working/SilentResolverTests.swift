@@ -6,7 +6,7 @@ import WebImage
 @testable import Prefetch
 @testable import Queue
 
-@Suite("Workers whose resolver answers nothing", .timeLimit(.minutes(1)))
+@Suite("Workers whose resolver answers nothing", .timeLimit(.minutes(5)))
 struct SilentResolverTests {
     @Test("It is said once, ends no URL, holds no other back, and is over when the resolver answers")
     func silent() async throws {

@@ -6,7 +6,7 @@ import WebImage
 @testable import Prefetch
 @testable import Queue
 
-@Suite("Batches take URLs for their bytes", .timeLimit(.minutes(1)))
+@Suite("Batches take URLs for their bytes", .timeLimit(.minutes(5)))
 struct URLBytesWorkerTests {
     private func encoded(_ path: String) throws -> String { try RequestURL("http://h\(path)").target }
 

@@ -4,7 +4,7 @@ import WebImage
 
 @testable import Prefetch
 
-@Suite("Slots for URLs", .timeLimit(.minutes(1)))
+@Suite("Slots for URLs", .timeLimit(.minutes(5)))
 struct URLSlotsTests {
     /// Who asks, one after the other, and who has got some.
     private func ask(_ slots: URLSlots, _ counts: [Int], permit: DownloadPermit? = nil) async -> Locked<[Int]> {

@@ -8,7 +8,7 @@ import WebImage
 @testable import Prefetch
 
 /// Workers in this process, told what to do while their transfers hang at the origin.
-@Suite("Workers that are told to pause, or how many transfers to have", .timeLimit(.minutes(1)))
+@Suite("Workers that are told to pause, or how many transfers to have", .timeLimit(.minutes(5)))
 struct WorkerControlTests {
     private static let image = GeneratedImage.png(seed: 4, width: 12, height: 12)
 

@@ -9,7 +9,7 @@ import WebImage
 @testable import Prefetch
 @testable import Queue
 
-@Suite("Workers whose Redis or whose own thread misbehaves", .timeLimit(.minutes(1)))
+@Suite("Workers whose Redis or whose own thread misbehaves", .timeLimit(.minutes(5)))
 struct WorkerFaultTests {
     @Test("Replies later than the timeout, and a connection that says nothing more, cost time and no URL")
     func lateReplies() async throws {

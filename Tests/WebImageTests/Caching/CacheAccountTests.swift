@@ -5,7 +5,7 @@ import Threading
 
 @testable import WebImage
 
-@Suite("The cache's account", .timeLimit(.minutes(1)))
+@Suite("The cache's account", .timeLimit(.minutes(5)))
 struct CacheAccountTests {
     private let directory = TemporaryDirectory()
 

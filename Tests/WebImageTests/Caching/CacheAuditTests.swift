@@ -4,7 +4,7 @@ import Testing
 
 @testable import WebImage
 
-@Suite("Checking a cache", .timeLimit(.minutes(1)))
+@Suite("Checking a cache", .timeLimit(.minutes(5)))
 struct CacheAuditTests {
     @Test("Each kind of damage is found and named, and nothing is touched", arguments: CacheMode.allCases)
     func findings(mode: CacheMode) async throws {

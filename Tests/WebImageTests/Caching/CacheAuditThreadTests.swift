@@ -6,7 +6,7 @@ import Threading
 
 @testable import WebImage
 
-@Suite("Checking a cache on several threads", .timeLimit(.minutes(1)))
+@Suite("Checking a cache on several threads", .timeLimit(.minutes(5)))
 struct CacheAuditThreadTests {
     private let directory = TemporaryDirectory()
 

@@ -5,7 +5,7 @@ import Threading
 
 @testable import WebImage
 
-@Suite("Disk cache, cleared", .timeLimit(.minutes(1)))
+@Suite("Disk cache, cleared", .timeLimit(.minutes(5)))
 struct CacheClearingTests {
     private let directory = TemporaryDirectory()
 

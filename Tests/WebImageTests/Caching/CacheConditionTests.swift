@@ -4,7 +4,7 @@ import Testing
 
 @testable import WebImage
 
-@Suite("What a cache directory is like", .timeLimit(.minutes(1)))
+@Suite("What a cache directory is like", .timeLimit(.minutes(5)))
 struct CacheConditionTests {
     private let directory = TemporaryDirectory()
 

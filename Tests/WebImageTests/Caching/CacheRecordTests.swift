@@ -2,7 +2,7 @@ import Testing
 
 @testable import WebImage
 
-@Suite("Cache records", .timeLimit(.minutes(1)))
+@Suite("Cache records", .timeLimit(.minutes(5)))
 struct CacheRecordTests {
     private static let digest = SHA256.hash([1, 2, 3])
 

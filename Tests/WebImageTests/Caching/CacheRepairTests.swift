@@ -5,7 +5,7 @@ import Testing
 
 @testable import WebImage
 
-@Suite("Repairing a cache", .timeLimit(.minutes(1)))
+@Suite("Repairing a cache", .timeLimit(.minutes(5)))
 struct CacheRepairTests {
     private let directory = TemporaryDirectory()
 

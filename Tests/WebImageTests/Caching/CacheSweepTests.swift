@@ -18,7 +18,7 @@ func age(_ path: String, accessed: Int? = nil, modified: Int? = nil) {
     #expect(utimensat(AT_FDCWD, path, times, 0) == 0)
 }
 
-@Suite("Sweeping a cache", .timeLimit(.minutes(1)))
+@Suite("Sweeping a cache", .timeLimit(.minutes(5)))
 struct CacheSweepTests {
     private let directory = TemporaryDirectory()
     private let hour = 3600

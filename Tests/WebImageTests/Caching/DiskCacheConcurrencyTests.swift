@@ -4,7 +4,7 @@ import Threading
 
 @testable import WebImage
 
-@Suite("Disk cache, many writers", .timeLimit(.minutes(1)))
+@Suite("Disk cache, many writers", .timeLimit(.minutes(5)))
 struct DiskCacheConcurrencyTests {
     @Test("Two processes that publish one key at the same instant leave one whole file", arguments: CacheMode.allCases)
     func race(mode: CacheMode) async throws {

@@ -6,7 +6,7 @@ import Threading
 
 @testable import WebImage
 
-@Suite("Disk cache, local faults", .timeLimit(.minutes(1)))
+@Suite("Disk cache, local faults", .timeLimit(.minutes(5)))
 struct DiskCacheFaultTests {
     private let bytes = [UInt8](repeating: 7, count: 100_000)
 

@@ -25,7 +25,7 @@ enum Obstacle: String, CaseIterable, Sendable {
     }
 }
 
-@Suite("What is in the way in a disk cache", .timeLimit(.minutes(1)))
+@Suite("What is in the way in a disk cache", .timeLimit(.minutes(5)))
 struct DiskCacheObstacleTests {
     private let directory = TemporaryDirectory()
     private let outside = TemporaryDirectory()

@@ -31,7 +31,7 @@ func damage(_ path: String, length: Int) {
     chmod(path, 0o444)
 }
 
-@Suite("Disk cache", .timeLimit(.minutes(1)))
+@Suite("Disk cache", .timeLimit(.minutes(5)))
 struct DiskCacheTests {
     private let directory = TemporaryDirectory()
     private let key = CacheKey("http://example.org/a.png")

@@ -7,7 +7,7 @@ import Threading
 @testable import WebImage
 
 /// A cache whose images are kept by somebody else's code.
-@Suite("Images kept elsewhere", .timeLimit(.minutes(1)))
+@Suite("Images kept elsewhere", .timeLimit(.minutes(5)))
 struct DiskImageStoreTests {
     private let folder = TemporaryDirectory()
     private let picture = GeneratedImage.jpeg(seed: 1, width: 40, height: 30)

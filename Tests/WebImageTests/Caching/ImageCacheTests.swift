@@ -5,7 +5,7 @@ import Testing
 
 @testable import WebImage
 
-@Suite("ImageCache", .timeLimit(.minutes(1)))
+@Suite("ImageCache", .timeLimit(.minutes(5)))
 struct ImageCacheTests {
     private let folder = TemporaryDirectory()
     private let picture = GeneratedImage.jpeg(seed: 1, width: 40, height: 30)

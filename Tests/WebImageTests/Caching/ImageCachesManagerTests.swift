@@ -6,7 +6,7 @@ import Threading
 
 @testable import WebImage
 
-@Suite("Several caches as one", .timeLimit(.minutes(1)))
+@Suite("Several caches as one", .timeLimit(.minutes(5)))
 struct ImageCachesManagerTests {
     private let folder = TemporaryDirectory()
     private let jpeg = GeneratedImage.jpeg(seed: 1, width: 50, height: 40)

@@ -4,7 +4,7 @@ import Testing
 
 @testable import WebImage
 
-@Suite("Listing a cache", .timeLimit(.minutes(1)))
+@Suite("Listing a cache", .timeLimit(.minutes(5)))
 struct ImageListingTests {
     @Test(
         "Every image comes once with its record; what cannot be read is named, and nothing is touched",

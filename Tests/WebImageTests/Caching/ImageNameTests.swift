@@ -5,7 +5,7 @@ import Threading
 
 @testable import WebImage
 
-@Suite("Several at the name of one image", .timeLimit(.minutes(1)))
+@Suite("Several at the name of one image", .timeLimit(.minutes(5)))
 struct ImageNameTests {
     private let directory = TemporaryDirectory()
     private let key = CacheKey("http://example.org/a.png")

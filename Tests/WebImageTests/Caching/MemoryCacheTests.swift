@@ -3,7 +3,7 @@ import Threading
 
 @testable import WebImage
 
-@Suite("Memory cache", .timeLimit(.minutes(1)))
+@Suite("Memory cache", .timeLimit(.minutes(5)))
 struct MemoryCacheTests {
     private func image(_ cost: Int, level: ValidationLevel = .decode) -> MemoryImage {
         MemoryImage(

@@ -3,7 +3,7 @@ import Glibc
 import TestSupport
 import Testing
 
-@Suite("Opening without openat2", .timeLimit(.minutes(1)))
+@Suite("Opening without openat2", .timeLimit(.minutes(5)))
 struct OpenByStepsTests {
     /// O_PATH, which the Glibc module leaves out.
     private static let path: Int32 = 0o10000000

@@ -6,7 +6,7 @@ import Testing
 @testable import WebImage
 
 /// Directories behind the cache's own, which are looked up and never changed.
-@Suite("Read-only caches", .timeLimit(.minutes(1)))
+@Suite("Read-only caches", .timeLimit(.minutes(5)))
 struct ReadOnlyTierTests {
     private let folder = TemporaryDirectory()
     private let image = GeneratedImage.png(seed: 4, width: 12, height: 9)

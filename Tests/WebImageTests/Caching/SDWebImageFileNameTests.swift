@@ -2,7 +2,7 @@ import FoundationEssentials
 import Testing
 import WebImage
 
-@Suite("SDWebImage's file names", .timeLimit(.minutes(1)))
+@Suite("SDWebImage's file names", .timeLimit(.minutes(5)))
 struct SDWebImageFileNameTests {
     /// Digests by md5sum(1).
     private static let names: [(key: String, v3: String, v4: String, v5: String)] = [

@@ -4,7 +4,7 @@ import Threading
 
 @testable import WebImage
 
-@Suite("One transfer per image", .timeLimit(.minutes(1)))
+@Suite("One transfer per image", .timeLimit(.minutes(5)))
 struct TransferLockTests {
     private let directory = TemporaryDirectory()
     private let key = CacheKey("http://example.org/a")

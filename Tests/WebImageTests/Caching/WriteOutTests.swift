@@ -4,7 +4,7 @@ import Testing
 
 @testable import WebImage
 
-@Suite("What is known to be on the disk", .timeLimit(.minutes(1)))
+@Suite("What is known to be on the disk", .timeLimit(.minutes(5)))
 struct WriteOutTests {
     private let directory = TemporaryDirectory()
     private let bytes = Array("not really a picture".utf8)

@@ -3,7 +3,7 @@ import Testing
 import WebImage
 
 /// Damage that libavif itself skips over.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct AVIFDamageTests {
     private let coder = ImageCoder()
 

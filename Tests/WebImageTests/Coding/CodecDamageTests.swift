@@ -2,7 +2,7 @@ import Origin
 import Testing
 import WebImage
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct CodecDamageTests {
     private let coder = ImageCoder()
 

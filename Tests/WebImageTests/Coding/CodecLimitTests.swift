@@ -2,7 +2,7 @@ import Origin
 import Testing
 import WebImage
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct CodecLimitTests {
     private func refusal(
         _ bytes: [UInt8], _ level: ValidationLevel, _ change: (inout ImageCoder.Limits) -> Void = { _ in }

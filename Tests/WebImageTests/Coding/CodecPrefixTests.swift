@@ -1,7 +1,7 @@
 import Testing
 import WebImage
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct CodecPrefixTests {
     private let coder = ImageCoder()
 

@@ -2,7 +2,7 @@ import CReferenceCodec
 import Testing
 import WebImage
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct CodecVerdictTests {
     private static let damages = 10_000
     private static let repaired = 2_000

@@ -6,7 +6,7 @@ import Testing
 import Threading
 import WebImage
 
-@Suite("Memory for decoding", .timeLimit(.minutes(1)))
+@Suite("Memory for decoding", .timeLimit(.minutes(5)))
 struct DecodeMemoryTests {
     private final class Order: Sendable {
         private let names = Locked<[String]>([])

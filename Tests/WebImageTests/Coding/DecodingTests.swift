@@ -5,7 +5,7 @@ import Testing
 @testable import WebImage
 
 /// Pixels, against what was encoded and against the libraries' own decoders.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct DecodingTests {
     private let coder = ImageCoder()
 

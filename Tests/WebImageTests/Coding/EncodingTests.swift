@@ -2,7 +2,7 @@ import Testing
 
 @testable import WebImage
 
-@Suite("Writing images", .timeLimit(.minutes(1)))
+@Suite("Writing images", .timeLimit(.minutes(5)))
 struct EncodingTests {
     private let coder = ImageCoder()
 

@@ -1,7 +1,7 @@
 import Testing
 import WebImage
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct FormatTests {
     private static let signatures: [(ImageFormat?, [UInt8])] = [
         (.jpeg, [0xFF, 0xD8, 0xFF, 0xE0]),

@@ -5,7 +5,7 @@ import Testing
 @testable import WebImage
 
 /// Images that are reduced while they are decoded (ScaleDownLargeImages), against the whole image reduced afterwards.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct ReducedDecodingTests {
     private let coder = ImageCoder()
     private static let size = PixelSize(width: 601, height: 397)

@@ -3,7 +3,7 @@ import Testing
 
 @testable import WebImage
 
-@Suite("What a server that refuses wants", .timeLimit(.minutes(1)))
+@Suite("What a server that refuses wants", .timeLimit(.minutes(5)))
 struct AccessDemandTests {
     @Test(
         "401 and 403 are told with the server's challenges, or that it wants a browser; other statuses are not",

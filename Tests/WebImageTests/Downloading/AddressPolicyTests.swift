@@ -2,7 +2,7 @@ import Testing
 
 @testable import WebImage
 
-@Suite("AddressPolicy", .timeLimit(.minutes(1)))
+@Suite("AddressPolicy", .timeLimit(.minutes(5)))
 struct AddressPolicyTests {
     @Test(
         "Private, reserved and disguised addresses are refused",

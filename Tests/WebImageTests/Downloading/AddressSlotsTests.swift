@@ -4,7 +4,7 @@ import Threading
 
 @testable import WebImage
 
-@Suite("Transfers to one address", .timeLimit(.minutes(1)))
+@Suite("Transfers to one address", .timeLimit(.minutes(5)))
 struct AddressSlotsTests {
     private struct Item: Hashable {
         var host: String

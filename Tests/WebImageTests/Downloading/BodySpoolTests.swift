@@ -8,7 +8,7 @@ import Threading
 @testable import WebImage
 
 /// The downloader's thread never waits for a disk: large bodies are written by others.
-@Suite("Bodies that are written while they come", .timeLimit(.minutes(1)))
+@Suite("Bodies that are written while they come", .timeLimit(.minutes(5)))
 struct BodySpoolTests {
     @Test("A disk that stalls holds up the one body, with bounded memory, and no other transfer")
     func stall() async throws {

@@ -4,7 +4,7 @@ import Threading
 
 @testable import WebImage
 
-@Suite("The sockets that curl waits for", .timeLimit(.minutes(1)))
+@Suite("The sockets that curl waits for", .timeLimit(.minutes(5)))
 struct CurlSocketsTests {
     /// CURL_POLL_IN, CURL_POLL_OUT and CURL_POLL_REMOVE.
     private let reads: Int32 = 1

@@ -4,7 +4,7 @@ import Threading
 
 @testable import WebImage
 
-@Suite("Permits that are taken back", .timeLimit(.minutes(1)))
+@Suite("Permits that are taken back", .timeLimit(.minutes(5)))
 struct DownloadPermitTests {
     private func end(
         _ downloader: ImageDownloader, _ url: String, _ permit: DownloadPermit?

@@ -2,7 +2,7 @@ import Testing
 
 @testable import WebImage
 
-@Suite("DownloadQueue", .timeLimit(.minutes(1)))
+@Suite("DownloadQueue", .timeLimit(.minutes(5)))
 struct DownloadQueueTests {
     private func drain(_ queue: inout DownloadQueue<String>) -> [String] {
         var all: [String] = []

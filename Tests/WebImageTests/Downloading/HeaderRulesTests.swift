@@ -4,7 +4,7 @@ import Testing
 
 @testable import WebImage
 
-@Suite("Rules about size and type", .timeLimit(.minutes(1)))
+@Suite("Rules about size and type", .timeLimit(.minutes(5)))
 struct HeaderRulesTests {
     private func rules(_ change: (inout ImageRules) -> Void) -> ImageRules {
         var rules = ImageRules()

@@ -2,7 +2,7 @@ import Testing
 
 @testable import WebImage
 
-@Suite("Limits and parts of one host", .timeLimit(.minutes(1)))
+@Suite("Limits and parts of one host", .timeLimit(.minutes(5)))
 struct HostLimitTests {
     @Test("Of the limits of a host's elements the lowest holds while it has any")
     func lowestLimit() {

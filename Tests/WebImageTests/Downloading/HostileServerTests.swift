@@ -6,7 +6,7 @@ import Threading
 @testable import WebImage
 
 /// Each row of docs/HOSTILE.md about what a server sends: the outcome, the number of requests, and that nobody else notices.
-@Suite("Hostile servers", .timeLimit(.minutes(3)))
+@Suite("Hostile servers", .timeLimit(.minutes(5)))
 struct HostileServerTests {
     struct Row: Sendable, CustomTestStringConvertible {
         var name: String

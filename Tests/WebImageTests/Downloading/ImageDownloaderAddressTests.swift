@@ -3,7 +3,7 @@ import Testing
 
 @testable import WebImage
 
-@Suite("ImageDownloader and private addresses", .timeLimit(.minutes(1)))
+@Suite("ImageDownloader and private addresses", .timeLimit(.minutes(5)))
 struct ImageDownloaderAddressTests {
     /// Every way found in the field to write a private address (PayloadsAllTheThings' list of forms, none of its code).
     static let hosts = [

@@ -6,7 +6,7 @@ import Threading
 @testable import WebImage
 
 /// What a downloader's configuration changes of its requests, connections and responses.
-@Suite("What a downloader is told", .timeLimit(.minutes(1)))
+@Suite("What a downloader is told", .timeLimit(.minutes(5)))
 struct ImageDownloaderConfigurationTests {
     private let origin: OriginServer
 
@@ -220,7 +220,7 @@ struct ImageDownloaderConfigurationTests {
 
 /// What needs a server that speaks TLS.
 @Suite(
-    "What a downloader is told, over TLS", .timeLimit(.minutes(1)),
+    "What a downloader is told, over TLS", .timeLimit(.minutes(5)),
     .enabled(if: NginxServer.isInstalled, "nginx and openssl are not installed"))
 struct ImageDownloaderTLSConfigurationTests {
     @Test("HTTP/2 can be left out")

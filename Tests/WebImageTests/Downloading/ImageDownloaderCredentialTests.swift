@@ -4,7 +4,7 @@ import Testing
 @testable import WebImage
 
 /// Who a request speaks for, and where that stays behind.
-@Suite("Credentials", .timeLimit(.minutes(1)))
+@Suite("Credentials", .timeLimit(.minutes(5)))
 struct ImageDownloaderCredentialTests {
     private let origin: OriginServer
     private let other: OriginServer

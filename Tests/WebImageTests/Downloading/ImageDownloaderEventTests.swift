@@ -4,7 +4,7 @@ import Testing
 @testable import WebImage
 
 /// SDWebImageDownloader's notifications, as a stream.
-@Suite("Events of a downloader", .timeLimit(.minutes(1)))
+@Suite("Events of a downloader", .timeLimit(.minutes(5)))
 struct ImageDownloaderEventTests {
     private let origin: OriginServer
     private let downloader: ImageDownloader

@@ -3,7 +3,7 @@ import Testing
 
 @testable import WebImage
 
-@Suite("ImageDownloader on a misbehaving server", .timeLimit(.minutes(1)))
+@Suite("ImageDownloader on a misbehaving server", .timeLimit(.minutes(5)))
 struct ImageDownloaderFaultTests {
     struct Case: Sendable, CustomTestStringConvertible {
         var name: String

@@ -3,7 +3,7 @@ import Testing
 
 @testable import WebImage
 
-@Suite("ImageDownloader and hosts in trouble", .timeLimit(.minutes(1)))
+@Suite("ImageDownloader and hosts in trouble", .timeLimit(.minutes(5)))
 struct ImageDownloaderHostTests {
     @Test("URLs of a host that is away wait, while others go on, and end well when it is back")
     func waitsForAHost() async throws {

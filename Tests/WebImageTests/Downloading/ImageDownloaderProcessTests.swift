@@ -5,7 +5,7 @@ import Testing
 @testable import WebImage
 
 /// What belongs to a whole process is tried in one of its own.
-@Suite("ImageDownloader and its process", .timeLimit(.minutes(1)))
+@Suite("ImageDownloader and its process", .timeLimit(.minutes(5)))
 struct ImageDownloaderProcessTests {
     @Test("Proxy variables, netrc and SSLKEYLOGFILE are ignored")
     func environment() async {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import WebImage
 
-@Suite("ImageDownloader and redirects", .timeLimit(.minutes(1)))
+@Suite("ImageDownloader and redirects", .timeLimit(.minutes(5)))
 struct ImageDownloaderRedirectTests {
     @Test("Redirects are followed, relative and absolute", arguments: [301, 302, 303, 307, 308])
     func follows(status: Int) async throws {

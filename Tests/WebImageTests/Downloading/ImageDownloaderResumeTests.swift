@@ -4,7 +4,7 @@ import Testing
 @testable import WebImage
 
 /// Bodies that broke off, and what bounds the tries.
-@Suite("Going on with a body that broke off", .timeLimit(.minutes(1)))
+@Suite("Going on with a body that broke off", .timeLimit(.minutes(5)))
 struct ImageDownloaderResumeTests {
     private let origin: OriginServer
     private let body = pseudoImage(200_000)

@@ -3,7 +3,7 @@ import Testing
 
 @testable import WebImage
 
-@Suite("ImageDownloader's scheduling", .timeLimit(.minutes(1)))
+@Suite("ImageDownloader's scheduling", .timeLimit(.minutes(5)))
 struct ImageDownloaderSchedulingTests {
     @Test("200 staggered downloads of one URL all end, with few transfers")
     func coalesces() async throws {

@@ -3,7 +3,7 @@ import Testing
 @testable import WebImage
 
 @Suite(
-    "ImageDownloader over TLS", .timeLimit(.minutes(1)),
+    "ImageDownloader over TLS", .timeLimit(.minutes(5)),
     .enabled(if: NginxServer.isInstalled, "nginx and openssl are not installed"))
 struct ImageDownloaderTLSTests {
     @Test("HTTP/2 carries many downloads on one connection")

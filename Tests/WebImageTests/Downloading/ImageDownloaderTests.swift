@@ -4,7 +4,7 @@ import Testing
 
 @testable import WebImage
 
-@Suite("ImageDownloader", .timeLimit(.minutes(1)))
+@Suite("ImageDownloader", .timeLimit(.minutes(5)))
 struct ImageDownloaderTests {
     @Test("A body comes as it was sent, with what the server said about it")
     func downloads() async throws {

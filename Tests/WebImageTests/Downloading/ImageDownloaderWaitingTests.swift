@@ -3,7 +3,7 @@ import Testing
 
 @testable import WebImage
 
-@Suite("What a download waits for", .timeLimit(.minutes(1)))
+@Suite("What a download waits for", .timeLimit(.minutes(5)))
 struct ImageDownloaderWaitingTests {
     @Test("A silent transfer, a pause between tries, a full host and a full downloader are told apart")
     func states() async throws {

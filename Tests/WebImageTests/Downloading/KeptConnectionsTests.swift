@@ -4,7 +4,7 @@ import Testing
 
 @testable import WebImage
 
-@Suite("Kept connections", .timeLimit(.minutes(2)))
+@Suite("Kept connections", .timeLimit(.minutes(5)))
 struct KeptConnectionsTests {
     private static let (urls, slots, perHost, known) = (2_500, 64, 6, 128)
 

@@ -4,7 +4,7 @@ import Testing
 @testable import WebImage
 
 /// Behind a proxy nothing is dialled here, so what a URL names is judged by its text, as curl would ask for it.
-@Suite("ImageDownloader, a proxy and private addresses", .timeLimit(.minutes(1)))
+@Suite("ImageDownloader, a proxy and private addresses", .timeLimit(.minutes(5)))
 struct ProxyTargetTests {
     /// Every spelling that is refused when it is dialled, and those that only matter as text.
     static let hosts =

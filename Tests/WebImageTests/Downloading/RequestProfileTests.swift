@@ -4,7 +4,7 @@ import Testing
 @testable import WebImage
 
 /// Batches of one worker, each with request settings of its own, over one downloader.
-@Suite("Request profiles", .timeLimit(.minutes(1)))
+@Suite("Request profiles", .timeLimit(.minutes(5)))
 struct RequestProfileTests {
     private let server: OriginServer
 

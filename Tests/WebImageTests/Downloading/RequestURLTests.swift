@@ -2,7 +2,7 @@ import Testing
 
 @testable import WebImage
 
-@Suite("RequestURL", .timeLimit(.minutes(1)))
+@Suite("RequestURL", .timeLimit(.minutes(5)))
 struct RequestURLTests {
     @Test(
         "What is sent",

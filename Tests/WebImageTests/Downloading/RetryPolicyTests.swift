@@ -2,7 +2,7 @@ import Testing
 
 @testable import WebImage
 
-@Suite("RetryPolicy", .timeLimit(.minutes(1)))
+@Suite("RetryPolicy", .timeLimit(.minutes(5)))
 struct RetryPolicyTests {
     private let policy = RetryPolicy(maxAttempts: 5, baseDelay: 0.5, maxDelay: 3, maxRetryAfter: 60)
 

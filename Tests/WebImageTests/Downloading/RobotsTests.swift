@@ -4,7 +4,7 @@ import Threading
 
 @testable import WebImage
 
-@Suite("What sites ask of programs", .timeLimit(.minutes(1)))
+@Suite("What sites ask of programs", .timeLimit(.minutes(5)))
 struct RobotsTests {
     @Test(
         "The longest rule of our own groups decides (RFC 9309)",

@@ -3,7 +3,7 @@ import Testing
 
 @testable import WebImage
 
-@Suite("Transfers that are too slow", .timeLimit(.minutes(1)))
+@Suite("Transfers that are too slow", .timeLimit(.minutes(5)))
 struct SlowTransferTests {
     private static let body = pseudoImage(4000)
 

@@ -3,7 +3,7 @@ import Testing
 
 @testable import WebImage
 
-@Suite("What transfers spend their time with", .timeLimit(.minutes(1)))
+@Suite("What transfers spend their time with", .timeLimit(.minutes(5)))
 struct TransferWorkTests {
     @Test("Transfers before their header and slots that are all in use are seen, and hosts that hold URLs are named")
     func answering() async throws {

@@ -5,7 +5,7 @@ import Testing
 @testable import WebImage
 
 /// Filters of URLs: hosts by name, and patterns.
-@Suite("URL filters", .timeLimit(.minutes(1)))
+@Suite("URL filters", .timeLimit(.minutes(5)))
 struct URLFilterTests {
     @Test("A host filter allows and denies names and domains")
     func hosts() {

@@ -26,7 +26,7 @@ struct UntrustedSitesTests {
 
     @Test(
         "All URLs of a site end at once with what its certificate is, and one request tells it",
-        .enabled(if: NginxServer.isInstalled, "nginx and openssl are not installed"), .timeLimit(.minutes(1)))
+        .enabled(if: NginxServer.isInstalled, "nginx and openssl are not installed"), .timeLimit(.minutes(5)))
     func allAtOnce() async throws {
         let nginx = try NginxServer()
         let downloader = try makeDownloader { $0.maxConcurrentDownloads = 4 }

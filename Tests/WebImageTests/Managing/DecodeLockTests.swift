@@ -3,7 +3,7 @@ import Testing
 import Threading
 import WebImage
 
-@Suite("Turns to decode", .timeLimit(.minutes(1)))
+@Suite("Turns to decode", .timeLimit(.minutes(5)))
 struct DecodeTurnsTests {
     private final class Began: Sendable {
         private let all = Locked<[String]>([])

@@ -3,7 +3,7 @@ import Testing
 
 @testable import WebImage
 
-@Suite("ImageManager's delegate, and the order in which it asks", .timeLimit(.minutes(1)))
+@Suite("ImageManager's delegate, and the order in which it asks", .timeLimit(.minutes(5)))
 struct ImageManagerDelegateTests {
     private let fixture: ManagerFixture
     private var origin: OriginServer { fixture.origin }

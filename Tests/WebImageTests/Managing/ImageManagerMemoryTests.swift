@@ -5,7 +5,7 @@ import Testing
 
 @testable import WebImage
 
-@Suite("ImageManager and memory", .timeLimit(.minutes(1)))
+@Suite("ImageManager and memory", .timeLimit(.minutes(5)))
 struct ImageManagerMemoryTests {
     private let fixture: ManagerFixture
 

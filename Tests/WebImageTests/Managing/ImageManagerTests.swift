@@ -4,7 +4,7 @@ import Testing
 
 @testable import WebImage
 
-@Suite("ImageManager", .timeLimit(.minutes(1)))
+@Suite("ImageManager", .timeLimit(.minutes(5)))
 struct ImageManagerTests {
     private let origin: OriginServer
     private let folder = TemporaryDirectory()

@@ -6,7 +6,7 @@ import Testing
 @testable import WebImage
 
 /// Loads with settings of their own, as a program makes them.
-@Suite("Requests of a program", .timeLimit(.minutes(1)))
+@Suite("Requests of a program", .timeLimit(.minutes(5)))
 struct ImageRequestTests {
     private let fixture: ManagerFixture
 

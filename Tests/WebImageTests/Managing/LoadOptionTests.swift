@@ -6,7 +6,7 @@ import Testing
 @testable import WebImage
 
 /// SDWebImageOptions, one by one, and what a load can be told beside them.
-@Suite("Options of a load", .timeLimit(.minutes(1)))
+@Suite("Options of a load", .timeLimit(.minutes(5)))
 struct LoadOptionTests {
     private let fixture: ManagerFixture
 

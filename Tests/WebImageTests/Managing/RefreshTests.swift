@@ -6,7 +6,7 @@ import Testing
 @testable import WebImage
 
 /// `refreshCached`, and what the server says of an image's freshness.
-@Suite("Refreshing what is cached", .timeLimit(.minutes(1)))
+@Suite("Refreshing what is cached", .timeLimit(.minutes(5)))
 struct RefreshTests {
     private let fixture: ManagerFixture
 

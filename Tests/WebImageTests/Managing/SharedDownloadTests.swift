@@ -23,7 +23,7 @@ private final class CountingDelegate: ImageManagerDelegate {
     }
 }
 
-@Suite("Loads that wait for a download of the same image", .timeLimit(.minutes(1)))
+@Suite("Loads that wait for a download of the same image", .timeLimit(.minutes(5)))
 struct SharedDownloadTests {
     private let fixture: ManagerFixture
     private let body = GeneratedImage.png(seed: 9, width: 9, height: 9)

@@ -5,7 +5,7 @@ import Testing
 @testable import WebImage
 
 /// A shared instance belongs to a process, so each test has one of its own.
-@Suite("Shared instances", .timeLimit(.minutes(1)))
+@Suite("Shared instances", .timeLimit(.minutes(5)))
 struct SharedInstancesTests {
     @Test(
         "The shared manager has its cache where the environment says, and its downloader and prefetcher are the shared ones"

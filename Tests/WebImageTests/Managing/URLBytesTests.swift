@@ -4,7 +4,7 @@ import Testing
 
 @testable import WebImage
 
-@Suite("URLs are their bytes", .timeLimit(.minutes(1)))
+@Suite("URLs are their bytes", .timeLimit(.minutes(5)))
 struct URLBytesTests {
     private let fixture: ManagerFixture
 

@@ -4,7 +4,7 @@ import Threading
 
 @testable import WebImage
 
-@Suite("Bodies that are not checked yet", .timeLimit(.minutes(1)))
+@Suite("Bodies that are not checked yet", .timeLimit(.minutes(5)))
 struct UncheckedBodiesTests {
     @Test("Those that are not free hold slots, and the thread is woken when an eighth of all is free again")
     func slots() {

@@ -6,7 +6,7 @@ import Testing
 @testable import WebImage
 
 /// Other images stored instead of those that came.
-@Suite("Variants of loads", .timeLimit(.minutes(1)))
+@Suite("Variants of loads", .timeLimit(.minutes(5)))
 struct VariantLoadTests {
     private let fixture: ManagerFixture
     private let coder = ImageCoder()

@@ -15,7 +15,7 @@ import Threading
 /// - 41 MatchAnimatedImageClassWorks (there are no image classes a query could ask for),
 /// - 46 MemoryCacheWeakCache, its weak half (nobody shows an image here and so keeps it alive; its limits are in `MemoryCacheTests`),
 /// - 48 CacheUseConcurrentIOQueue (commented out in the original; an asynchronous call returns to its caller's executor by the language).
-@Suite("Ported SDImageCacheTests, storage", .timeLimit(.minutes(1)))
+@Suite("Ported SDImageCacheTests, storage", .timeLimit(.minutes(5)))
 struct PortedCacheStorageTests {
     private let folder = TemporaryDirectory()
     private let key = "TestImageKey.jpg"

@@ -5,7 +5,7 @@ import Testing
 @testable import WebImage
 
 /// SDWebImage 5.21's tests of SDImageCache, each in a folder of its own where the original shares one cache.
-@Suite("Ported SDImageCacheTests", .timeLimit(.minutes(1)))
+@Suite("Ported SDImageCacheTests", .timeLimit(.minutes(5)))
 struct PortedCacheTests {
     private let folder = TemporaryDirectory()
     private let cache: ImageCache

@@ -5,7 +5,7 @@ import Testing
 @testable import WebImage
 
 /// SDWebImage 5.21's tests of SDImageCachesManager, which stand among those of SDImageCache.
-@Suite("Ported SDImageCacheTests, caches manager", .timeLimit(.minutes(1)))
+@Suite("Ported SDImageCacheTests, caches manager", .timeLimit(.minutes(5)))
 struct PortedCachesManagerTests {
     private let folder = TemporaryDirectory()
     private let key = "TestImageKey.jpg"

@@ -7,7 +7,7 @@ import Testing
 ///
 /// Not here are those of formats that are not decoded: 13, 14, 16 and 21 (HEIC), 17 (PDF), 25 (BMP), 26 (raw), 31 (SVG), 32 to 34 (HDR); those
 /// of Apple's own classes: 10, 20, 28 and 30; and 27, since animations are not encoded.
-@Suite("Ported SDImageCoderTests", .timeLimit(.minutes(1)))
+@Suite("Ported SDImageCoderTests", .timeLimit(.minutes(5)))
 struct PortedCoderFormatTests {
     private let coder = ImageCoder()
 

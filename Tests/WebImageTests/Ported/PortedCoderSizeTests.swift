@@ -3,7 +3,7 @@ import Testing
 @testable import WebImage
 
 /// SDWebImage 5.21's test of the sizes that its coders scale to.
-@Suite("Ported SDImageCoderTests: sizes", .timeLimit(.minutes(1)))
+@Suite("Ported SDImageCoderTests: sizes", .timeLimit(.minutes(5)))
 struct PortedCoderSizeTests {
     struct Vector {
         let image: (Int, Int)

@@ -5,7 +5,7 @@ import Testing
 @testable import WebImage
 
 /// SDWebImage 5.21's tests of its decoder.
-@Suite("Ported SDWebImageDecoderTests", .timeLimit(.minutes(1)))
+@Suite("Ported SDWebImageDecoderTests", .timeLimit(.minutes(5)))
 struct PortedCoderTests {
     private let coder = ImageCoder()
 

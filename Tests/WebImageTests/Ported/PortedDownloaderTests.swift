@@ -11,7 +11,7 @@ import Threading
 ///
 /// 13 is about a whole process and stands with the tests of the programs. Not here are 06 (another class for operations), 09, 18, 19 and 28
 /// (half an image on a screen), and 30 (thumbnails), which is manager 19 here; 22 is in PortedManagerPixelTests.
-@Suite("Ported SDWebImageDownloaderTests", .timeLimit(.minutes(1)))
+@Suite("Ported SDWebImageDownloaderTests", .timeLimit(.minutes(5)))
 struct PortedDownloaderTests {
     private let origin: OriginServer
     private let downloader: ImageDownloader

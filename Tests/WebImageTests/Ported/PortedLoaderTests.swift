@@ -27,7 +27,7 @@ private struct StubLoader: ImageLoader {
 }
 
 /// SDWebImage 5.21's tests of loaders, and those of a manager and a downloader with parts of a program's own.
-@Suite("Ported loader tests", .timeLimit(.minutes(1)))
+@Suite("Ported loader tests", .timeLimit(.minutes(5)))
 struct PortedLoaderTests {
     private let fixture: ManagerFixture
 

@@ -6,7 +6,7 @@ import Testing
 
 /// SDWebImage 5.21's tests of SDWebImageManager and SDWebImageDownloader that are about pixels: transformers, thumbnails, large images and
 /// coders of a program's own.
-@Suite("Ported SDWebImageManagerTests: pixels", .timeLimit(.minutes(1)))
+@Suite("Ported SDWebImageManagerTests: pixels", .timeLimit(.minutes(5)))
 struct PortedManagerPixelTests {
     private let fixture: ManagerFixture
     private var origin: OriginServer { fixture.origin }

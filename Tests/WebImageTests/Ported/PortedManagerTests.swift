@@ -9,7 +9,7 @@ import Testing
 ///
 /// Those about pixels are in PortedManagerPixelTests. Not here are 12, 14, 16 and 17 (caches of their own for originals and thumbnails), 20
 /// (options of a load's own coder) and 22 (a screen's colour space).
-@Suite("Ported SDWebImageManagerTests", .timeLimit(.minutes(1)))
+@Suite("Ported SDWebImageManagerTests", .timeLimit(.minutes(5)))
 struct PortedManagerTests {
     private let fixture: ManagerFixture
 

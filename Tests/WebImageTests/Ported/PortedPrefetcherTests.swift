@@ -7,7 +7,7 @@ import Threading
 @testable import WebImage
 
 /// SDWebImage 5.21's tests of SDWebImagePrefetcher, against a loopback origin.
-@Suite("Ported SDWebImagePrefetcherTests", .timeLimit(.minutes(2)))
+@Suite("Ported SDWebImagePrefetcherTests", .timeLimit(.minutes(5)))
 struct PortedPrefetcherTests {
     private let fixture: ManagerFixture
 

@@ -4,7 +4,7 @@ import Testing
 
 /// SDWebImage 5.21's tests of its transformers. Its picture of 300 x 300 pixels is drawn here: a black ring on a transparent ground. Those of
 /// rounded corners, tint, blur and filters have no counterpart.
-@Suite("Ported SDImageTransformerTests", .timeLimit(.minutes(1)))
+@Suite("Ported SDImageTransformerTests", .timeLimit(.minutes(5)))
 struct PortedTransformerTests {
     private static let black: [UInt8] = [0, 0, 0, 255]
     private let image: Bitmap

@@ -1,7 +1,7 @@
 import Testing
 import WebImage
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct ImagePrefetcherTests {
     private static let gone = WebImageError(.invalidDownloadStatusCode, "404", httpStatus: 404)
 

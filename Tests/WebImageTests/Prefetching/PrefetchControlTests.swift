@@ -64,7 +64,7 @@ private final class HeldLoader: ImageLoading {
 }
 
 /// What a program can do with lists while they run.
-@Suite("Control of a prefetcher's lists", .timeLimit(.minutes(1)))
+@Suite("Control of a prefetcher's lists", .timeLimit(.minutes(5)))
 struct PrefetchControlTests {
     private let loader = HeldLoader()
 

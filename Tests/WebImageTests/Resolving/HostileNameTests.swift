@@ -3,7 +3,7 @@ import Testing
 
 @testable import WebImage
 
-@Suite("Hostile answers of a resolver", .timeLimit(.minutes(1)))
+@Suite("Hostile answers of a resolver", .timeLimit(.minutes(5)))
 struct HostileNameTests {
     private func failure(
         of name: String, _ zone: @escaping NameServer.Zone

@@ -5,7 +5,7 @@ import Threading
 
 @testable import WebImage
 
-@Suite("Names of hosts, asked of a resolver of the test's own", .timeLimit(.minutes(1)))
+@Suite("Names of hosts, asked of a resolver of the test's own", .timeLimit(.minutes(5)))
 struct NameResolverTests {
     /// An origin that answers every path, and a downloader that asks `names`.
     private func downloader(

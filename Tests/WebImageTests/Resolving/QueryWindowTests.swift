@@ -2,7 +2,7 @@ import Testing
 
 @testable import WebImage
 
-@Suite("How many queries a resolver is sent at once, in a simulation", .timeLimit(.minutes(2)))
+@Suite("How many queries a resolver is sent at once, in a simulation", .timeLimit(.minutes(5)))
 struct QueryWindowTests {
     private func world(_ change: (inout ResolverSimulation.World) -> Void) -> ResolverSimulation.World {
         var world = ResolverSimulation.World()

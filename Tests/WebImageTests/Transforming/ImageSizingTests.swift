@@ -2,7 +2,7 @@ import Testing
 
 @testable import WebImage
 
-@Suite("Sizes of resized images", .timeLimit(.minutes(1)))
+@Suite("Sizes of resized images", .timeLimit(.minutes(5)))
 struct ImageSizingTests {
     struct Case: CustomTestStringConvertible {
         let image: (Int, Int)

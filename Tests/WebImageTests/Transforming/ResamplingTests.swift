@@ -3,7 +3,7 @@ import Testing
 
 @testable import WebImage
 
-@Suite("Resampling", .timeLimit(.minutes(1)))
+@Suite("Resampling", .timeLimit(.minutes(5)))
 struct ResamplingTests {
     struct Case: CustomTestStringConvertible {
         let from: PixelSize

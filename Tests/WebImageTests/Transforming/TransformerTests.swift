@@ -2,7 +2,7 @@ import Testing
 
 @testable import WebImage
 
-@Suite("Transformers", .timeLimit(.minutes(1)))
+@Suite("Transformers", .timeLimit(.minutes(5)))
 struct TransformerTests {
     @Test("keys name every parameter")
     func keys() throws {

@@ -279,7 +279,8 @@ def main():
     if options.json:
         with open(options.json, "w", encoding="utf-8") as file:
             json.dump({f"{each.name} {each.hosts}": {"urls": len(each.urls), "tools": each.rows} for each in done}, file, indent=1)
-    rig.publish(options, "sets", lines)
+    # Chosen sets have a place of their own on a page: the tables of the others stay.
+    rig.publish(options, f"sets --only {options.only}" if options.only else "sets", lines)
     return int(any(row.get("failed") for each in done for tool in each.rows if tool.startswith("prefetch") for row in each.rows[tool]))
 
 

@@ -178,7 +178,7 @@ public final class ImageManager: ImageLoading {
             if checksFailedURLs { try refuseFailed(url) }
             guard !options.contains(.fromCacheOnly) else { return }
             if delegate?.imageManager(self, shouldDownloadImageFor: url) == false {
-                throw WebImageError(.notCached, "not in the cache, and the delegate refused the download")
+                throw WebImageError(.notCached, "the delegate refused the download")
             }
         }
         request.didFail = { [self] error in

@@ -78,7 +78,10 @@ package final class LoadPipeline: Sendable {
         let found = try revalidatedHit(key, request)
         let known = found.flatMap { cache.validators(of: $0) }
         if let found, !request.options.refreshes || isFresh(known, request) { return try hit(found, request) }
-        try request.willUseNetwork?()
+        do throws(WebImageError) { try request.willUseNetwork?() } catch {
+            guard let found else { throw error }
+            return try hit(found, request).kept(error)
+        }
         if let found, let willRefresh = request.willRefresh, request.options.refreshes {
             willRefresh(try hit(found, request).image)
         }
@@ -88,6 +91,8 @@ package final class LoadPipeline: Sendable {
                 ? try await fetch(from: request.url, key, request, present: present)
                 : try await fetchFromMirrors(key, request, present: present)
         } catch {
+            // A rule of ours or of its site is no failure of the image that is there.
+            if let found, error.code == .refused { return try hit(found, request).kept(error) }
             request.didFail?(error)
             throw error
         }

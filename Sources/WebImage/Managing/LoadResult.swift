@@ -13,6 +13,13 @@ package final class LoadResult: Sendable {
         return LoadResult(image)
     }
 
+    /// The same image, which was not refreshed because that was refused.
+    func kept(_ refusal: WebImageError) -> LoadResult {
+        var image = image
+        image.details.append("not refreshed: \(refusal.message)")
+        return LoadResult(image)
+    }
+
     /// The same image, loaded from a mirror after other attempts.
     func fromMirror(_ mirror: String, attemptsBefore: Int) -> LoadResult {
         var image = image

@@ -49,6 +49,31 @@ struct RefreshTests {
         #expect(fixture.origin.requestCount() == 2)
     }
 
+    private enum Rule: String, CaseIterable { case delegate, failedURLs, robots, addresses }
+
+    @Test("A refresh that a rule refuses ends with the cached image, as a hit", arguments: Rule.allCases)
+    private func refused(rule: Rule) async throws {
+        let (url, bytes) = route("/a.png", seed: 1, [("ETag", "\"1\"")])
+        let cache = try fixture.cache()
+        let path = try await fixture.manager(cache: cache).loadImage(with: url).path
+        let requests = fixture.origin.requestCount("/a.png")
+        let manager = try fixture.manager(
+            cache: cache,
+            downloads: {
+                if rule == .robots { $0.asksRobots = true }
+                if rule == .addresses { $0.addressPolicy = AddressPolicy() }
+            })
+        fixture.origin.route("/robots.txt", OriginResponse(body: Array("User-agent: *\nDisallow: /\n".utf8)))
+        let delegate = RecordingDelegate(downloads: rule != .delegate)
+        manager.delegate = delegate
+        if rule == .failedURLs { manager.failedURLs.insert(url) }
+        let image = try await manager.loadImage(with: url, options: .refreshCached)
+        #expect(image.outcome == .hit && image.path == path && image.byteCount == bytes.count)
+        #expect(image.details.count == 1 && image.details[0].hasPrefix("not refreshed: "), "\(image.details)")
+        #expect(fixture.origin.requestCount("/a.png") == requests)
+        #expect(!delegate.asked.contains { $0.hasPrefix("block") })
+    }
+
     @Test("A date alone is asked for too")
     func dateAlone() async throws {
         let date = "Mon, 05 Jan 2026 10:00:00 GMT"

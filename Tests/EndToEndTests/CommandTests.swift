@@ -112,7 +112,7 @@ struct CommandTests {
         let (cache, laidOut) = (folder.path("new"), folder.path("other"))
         let cases: [([String], Int32, String)] = [
             (["run", folder.path("none.txt"), "--cache", cache], 66, "No such file"),
-            (["run", folder.path, "--cache", cache], 65, "is a folder"),
+            (["run", folder.path, "--cache", laidOut], 65, "x.gz: unexpected end of file"),
             (["run", folder.path("x.parquet"), "--cache", cache], 65, "a Parquet file"),
             (
                 ["run", folder.path("x.gz"), "--cache", laidOut], 65,

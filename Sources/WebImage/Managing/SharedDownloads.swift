@@ -28,11 +28,14 @@ final class SharedDownloads: Sendable {
 
         /// Asks it, once per download that it waits for.
         fileprivate func ask() {
-            guard state.withLock({ !$0.isAsked && $0.refusal == nil }) else { return }
-            do throws(WebImageError) {
-                try willUseNetwork?()
-                state.withLock { $0.isAsked = true }
-            } catch {
+            let isFirst = state.withLock { state in
+                guard !state.isAsked, state.refusal == nil else { return false }
+                // Before the answer: the download may end meanwhile.
+                state.isAsked = true
+                return true
+            }
+            guard isFirst else { return }
+            do throws(WebImageError) { try willUseNetwork?() } catch {
                 let refusal = error
                 state.withLock { $0.refusal = refusal }
             }

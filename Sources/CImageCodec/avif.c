@@ -1,5 +1,6 @@
 // Checks and decodes AVIF by libavif, whose structures differ from version to version: the library that is loaded has to be that of the
 // headers at build time.
+#include "avif_boxes.h"
 #include "rows.h"
 
 #include <stdio.h>
@@ -93,12 +94,9 @@ static bool fail(result_t *result, avifResult end) {
     }
 }
 
-/// EXIF's value for a rotation, in quarter turns against the clock, and a mirroring after it (ISO/IEC 23008-12, 6.5.10 and 6.5.12).
 static uint32_t orientation(const avifImage *image) {
-    static const uint32_t turned[4] = {1, 8, 3, 6}, top_to_bottom[4] = {4, 5, 2, 7}, left_to_right[4] = {2, 7, 4, 5};
-    unsigned angle = image->transformFlags & AVIF_TRANSFORM_IROT ? image->irot.angle & 3u : 0;
-    if (!(image->transformFlags & AVIF_TRANSFORM_IMIR)) return turned[angle];
-    return MIRROR_AXIS(image) == 0 ? top_to_bottom[angle] : left_to_right[angle];
+    return avif_orientation(image->transformFlags & AVIF_TRANSFORM_IROT ? image->irot.angle : 0,
+                            image->transformFlags & AVIF_TRANSFORM_IMIR, MIRROR_AXIS(image));
 }
 
 static uint32_t clamp(uint64_t value, uint32_t limit) { return value < limit ? (uint32_t)value : limit; }
@@ -140,6 +138,8 @@ static avifDecoder *open_with(const request_t *request, avifCodecChoice codec, r
         check_end(result, IMAGE_CODEC_UNSUPPORTED, "AVIF cannot be decoded: %s", library.problem);
         return NULL;
     }
+    avif_facts facts;
+    if (!avif_survey(request, false, &facts, result)) return NULL;
     avifDecoder *decoder = library.create();
     if (!decoder) {
         check_end(result, IMAGE_CODEC_NO_MEMORY, "no memory to decode an AVIF");
@@ -153,7 +153,6 @@ static avifDecoder *open_with(const request_t *request, avifCodecChoice codec, r
     decoder->imageCountLimit = clamp((uint64_t)limits->max_frames + 1, AVIF_DEFAULT_IMAGE_COUNT_LIMIT);
     // Files of older encoders have no pixi, and clap matters to nobody who shows the whole image.
     decoder->strictFlags = AVIF_STRICT_ENABLED & ~(avifStrictFlags)(AVIF_STRICT_PIXI_REQUIRED | AVIF_STRICT_CLAP_VALID);
-    decoder->ignoreExif = decoder->ignoreXMP = request->task == IMAGE_CODEC_HEADER;
     bool is_open = fail(result, library.set_memory(decoder, request->bytes, request->count));
     // libavif calls a file damaged if an item is longer than all of it. Here the rest may still arrive, or be cut off: `avif_structure` looks.
     if (is_open) decoder->io->sizeHint = UINT64_MAX;
@@ -186,11 +185,6 @@ static avifDecoder *open_with(const request_t *request, avifCodecChoice codec, r
 
 static avifDecoder *open(const request_t *request, result_t *result) {
     return open_with(request, AVIF_CODEC_CHOICE_AUTO, result);
-}
-
-void avif_header(const request_t *request, result_t *result) {
-    avifDecoder *decoder = open(request, result);
-    if (decoder) library.destroy(decoder);
 }
 
 /// The decoded planes, those that other frames refer to, and what the decoder keeps beside them: libaom 13 bytes a pixel of color, and of
@@ -367,13 +361,16 @@ void avif_pixels(const request_t *request, result_t *result) {
 bool avif_is_loaded(void) { return false; }
 void avif_describe(char text[IMAGE_CODEC_TEXT]) { snprintf(text, IMAGE_CODEC_TEXT, "built without libavif"); }
 
-void avif_header(const request_t *request, result_t *result) {
-    (void)request;
+static void unsupported(result_t *result) {
     check_end(result, IMAGE_CODEC_UNSUPPORTED, "AVIF cannot be decoded: this program was built without libavif");
 }
 
-void avif_structure(const request_t *request, result_t *result) { avif_header(request, result); }
-void avif_check(const request_t *request, result_t *result) { avif_header(request, result); }
-void avif_pixels(const request_t *request, result_t *result) { avif_header(request, result); }
+void avif_structure(const request_t *request, result_t *result) {
+    (void)request;
+    unsupported(result);
+}
+
+void avif_check(const request_t *request, result_t *result) { avif_structure(request, result); }
+void avif_pixels(const request_t *request, result_t *result) { avif_structure(request, result); }
 
 #endif

@@ -1,8 +1,6 @@
 // Checks the boxes of an AVIF (ISO/IEC 14496-12, 23008-12) beyond what libavif reads: boxes fill the boxes they are in, counts fit, and values
 // are some that exist. libavif skips what it does not need, and by that damage.
-#include "codecs.h"
-
-#include <string.h>
+#include "avif_boxes.h"
 
 /// Bytes of a box before the boxes in it; -1 if there are none.
 static int children_offset(const uint8_t *name, const uint8_t *bytes, size_t count) {
@@ -11,7 +9,7 @@ static int children_offset(const uint8_t *name, const uint8_t *bytes, size_t cou
         int offset;
     } containers[] = {{"meta", 4}, {"iprp", 0}, {"ipco", 0}, {"moov", 0}, {"trak", 0}, {"edts", 0}, {"mdia", 0},
                       {"minf", 0}, {"dinf", 0}, {"dref", 8}, {"stbl", 0}, {"stsd", 8}, {"av01", 78}};
-    if (memcmp(name, "iinf", 4) == 0) return count > 0 && bytes[0] > 0 ? 8 : 6;
+    if (avif_is(name, "iinf")) return count > 0 && bytes[0] > 0 ? 8 : 6;
     for (size_t i = 0; i < sizeof containers / sizeof *containers; i++)
         if (memcmp(name, containers[i].name, 4) == 0) return containers[i].offset;
     return -1;
@@ -76,12 +74,6 @@ static bool is_good_association(const uint8_t *bytes, size_t count) {
     return offset == count;
 }
 
-/// A number of 0, 4 or 8 bytes.
-static uint64_t number(const uint8_t *bytes, size_t width) {
-    if (width == 8) return (uint64_t)big_endian_32(bytes) << 32 | big_endian_32(bytes + 4);
-    return width == 4 ? big_endian_32(bytes) : 0;
-}
-
 /// Where items are. `is_inside` becomes false if one is not in a file of `file` bytes.
 static bool is_good_location(const uint8_t *bytes, size_t count, size_t file, bool *is_inside) {
     if (count < 8 || bytes[0] > 2) return false;
@@ -95,13 +87,13 @@ static bool is_good_location(const uint8_t *bytes, size_t count, size_t file, bo
         if (count - offset < head) return false;
         const uint8_t *item = bytes + offset;
         bool is_in_file = method == 0 || (item[id + 1] & 15) == 0;
-        uint64_t base = number(item + id + method + 2, widths[2]);
+        uint64_t base = avif_number(item + id + method + 2, widths[2]);
         size_t extents = big_endian_16(item + head - 2);
         offset += head;
         if (count - offset < extents * part) return false;
         for (size_t i = 0; i < extents; i++, offset += part) {
             const uint8_t *extent = bytes + offset + widths[3];
-            uint64_t start = number(extent, widths[0]), length = number(extent + widths[0], widths[1]);
+            uint64_t start = avif_number(extent, widths[0]), length = avif_number(extent + widths[0], widths[1]);
             if (start > UINT64_MAX - base) return false;
             if (is_in_file && (start + base > file || length > file - start - base)) *is_inside = false;
         }
@@ -144,22 +136,22 @@ static bool is_good_track(const uint8_t *bytes, size_t count) {
 
 /// Whether a box of `count` bytes, without its header, can be read.
 static bool is_good(const uint8_t *name, const uint8_t *bytes, size_t count, size_t file, bool *is_inside) {
-    if (memcmp(name, "colr", 4) == 0) return is_good_color(bytes, count);
-    if (memcmp(name, "pixi", 4) == 0) return is_good_depth(bytes, count);
-    if (memcmp(name, "iloc", 4) == 0) return is_good_location(bytes, count, file, is_inside);
-    if (memcmp(name, "ipma", 4) == 0) return is_good_association(bytes, count);
-    if (memcmp(name, "iref", 4) == 0) return is_good_reference(bytes, count);
-    if (memcmp(name, "trak", 4) == 0) return is_good_track(bytes, count);
-    if (memcmp(name, "mdia", 4) == 0) return has("mdhdhdlrminf", bytes, count);
-    if (memcmp(name, "edts", 4) == 0) return has("elst", bytes, count);
-    if (memcmp(name, "elst", 4) == 0)
+    if (avif_is(name, "colr")) return is_good_color(bytes, count);
+    if (avif_is(name, "pixi")) return is_good_depth(bytes, count);
+    if (avif_is(name, "iloc")) return is_good_location(bytes, count, file, is_inside);
+    if (avif_is(name, "ipma")) return is_good_association(bytes, count);
+    if (avif_is(name, "iref")) return is_good_reference(bytes, count);
+    if (avif_is(name, "trak")) return is_good_track(bytes, count);
+    if (avif_is(name, "mdia")) return has("mdhdhdlrminf", bytes, count);
+    if (avif_is(name, "edts")) return has("elst", bytes, count);
+    if (avif_is(name, "elst"))
         return count >= 8 && (uint64_t)big_endian_32(bytes + 4) * (bytes[0] == 1 ? 20 : 12) == count - 8;
     // The name of an item is a C string.
-    if (memcmp(name, "infe", 4) == 0) return count > 12 && memchr(bytes + 12, 0, count - 12);
+    if (avif_is(name, "infe")) return count > 12 && memchr(bytes + 12, 0, count - 12);
     // Version, what is predefined, and a name.
-    if (memcmp(name, "hdlr", 4) == 0)
+    if (avif_is(name, "hdlr"))
         return count > 24 && bytes[0] == 0 && big_endian_32(bytes + 4) == 0 && memchr(bytes + 24, 0, count - 24);
-    if (memcmp(name, "mdhd", 4) == 0) {
+    if (avif_is(name, "mdhd")) {
         size_t scale = count > 0 && bytes[0] == 1 ? 20 : 12;
         return count >= scale + 4 && big_endian_32(bytes + scale) > 0;
     }
@@ -176,7 +168,7 @@ static bool are_good(const uint8_t *bytes, size_t count, int depth, size_t file,
         uint64_t size = big_endian_32(bytes);
         if (size == 1 && count >= LARGE_HEADER) {
             header = LARGE_HEADER;
-            size = number(bytes + 8, 8);
+            size = avif_number(bytes + 8, 8);
         }
         // 0, up to the end of the file, is for boxes that are in no other.
         if (size < header || size > count) return false;
@@ -199,7 +191,7 @@ int avif_box_status(const request_t *request) {
     while (request->count - offset >= 16) {
         const uint8_t *box = request->bytes + offset;
         uint64_t size = big_endian_32(box);
-        if (size == 1) size = number(box + 8, 8);
+        if (size == 1) size = avif_number(box + 8, 8);
         if (size == 0) size = request->count - offset;
         if (size < 8 || size > request->count - offset) break;
         bool is_description = memcmp(box + 4, "meta", 4) == 0 || memcmp(box + 4, "moov", 4) == 0;
@@ -207,4 +199,19 @@ int avif_box_status(const request_t *request) {
         offset += (size_t)size;
     }
     return is_inside ? IMAGE_CODEC_WHOLE : IMAGE_CODEC_INCOMPLETE;
+}
+
+uint32_t avif_orientation(unsigned angle, bool is_mirrored, unsigned axis) {
+    static const uint32_t turned[4] = {1, 8, 3, 6}, top_to_bottom[4] = {4, 5, 2, 7}, left_to_right[4] = {2, 7, 4, 5};
+    if (!is_mirrored) return turned[angle & 3];
+    return axis == 0 ? top_to_bottom[angle & 3] : left_to_right[angle & 3];
+}
+
+void avif_header(const request_t *request, result_t *result) {
+    avif_facts facts;
+    if (!avif_survey(request, true, &facts, result)) return;
+    if (!check_size(result, &request->limits, facts.width, facts.height)) return;
+    result->orientation = facts.orientation;
+    result->has_alpha = facts.has_alpha;
+    result->color = facts.is_gray ? IMAGE_CODEC_COLOR_GRAY : IMAGE_CODEC_COLOR_RGB;
 }

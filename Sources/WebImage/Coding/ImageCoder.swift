@@ -99,8 +99,6 @@ public struct ImageCoder: Sendable {
             if level == .decode { try decode(info, bytes, memory: WebPStructure.memory(info)) }
             info.level = level
             return info
-        case .avif where level == .header && !ImageCodec.canDecode(.avif):
-            return ImageInfo(format: format, width: 0, height: 0, level: level)
         case .jpeg, .png, .gif, .avif:
             let structure = try codec.run(level == .header ? .header : .structure, format, bytes, level: level)
             guard level == .decode else { return structure.info }

@@ -40,7 +40,7 @@ enum Sample: String, CaseIterable, Sendable {
             default: .rgb
             }
         // The boxes of an AVIF come first.
-        let frames = level == .header && format != .avif ? 1 : frameCount
+        let frames = level == .header ? 1 : frameCount
         let hasAlpha =
             switch self {
             case .rgba16PNG, .interlacedGrayAlphaPNG, .alphaWebP, .animatedAVIF: true

@@ -144,6 +144,9 @@ uint32_t image_codec_exif_orientation(const uint8_t *exif, size_t count);
 /// Changes the orientation in EXIF data that has one.
 void image_codec_exif_set_orientation(uint8_t *exif, size_t count, uint32_t orientation);
 
+/// Bytes that libwebp allocates for the tables of a lossless WebP image, whose data follow its header of size; 0 if they are damaged.
+uint64_t image_codec_vp8l_tables(const uint8_t *bytes, size_t count, uint32_t width, uint32_t height);
+
 /// Whether the library of a format is there; loads it.
 bool image_codec_can_decode(int format);
 /// The libraries and the versions at build time, such as `libjpeg-turbo 2.1.5, libpng 1.6.39, libdeflate 1.14, zlib 1.2.13`.

@@ -44,6 +44,12 @@ struct ImageCodec {
         code(format).map(image_codec_can_decode) ?? false
     }
 
+    /// Bytes that libwebp takes for the prefix codes of lossless data.
+    static func tableMemory(lossless data: UnsafeRawBufferPointer, _ size: PixelSize) -> Int {
+        let bytes = data.assumingMemoryBound(to: UInt8.self).baseAddress
+        return Int(clamping: image_codec_vp8l_tables(bytes, data.count, UInt32(size.width), UInt32(size.height)))
+    }
+
     static var versions: String { String(cString: image_codec_libraries()) }
 
     /// For example `libwebp 1.2.4` or `libavif.so.15 is not installed`.

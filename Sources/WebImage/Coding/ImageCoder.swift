@@ -95,8 +95,13 @@ public struct ImageCoder: Sendable {
         switch format {
         case .webp:
             var reader = ByteReader(bytes, format: "WebP")
-            var info = try WebPStructure(limits: limits).check(&reader, headerOnly: level == .header)
-            if level == .decode { try decode(info, bytes, memory: WebPStructure.memory(info)) }
+            let structure = WebPStructure(limits: limits)
+            var info = try structure.check(&reader, headerOnly: level == .header)
+            if level == .decode {
+                // Lossless, the image and its transforms.
+                let memory = 1 << 20 + 12 * info.width * info.height
+                try decode(info, bytes, memory: memory + structure.tableMemory(bytes, info))
+            }
             info.level = level
             return info
         case .jpeg, .png, .gif, .avif:
@@ -199,16 +204,17 @@ public struct ImageCoder: Sendable {
             throw WebImageError(.badImageData, bytes.isEmpty ? "the body is empty" : NoImage.description(bytes))
         }
         do throws(ImageFault) {
-            let info = try check(format, bytes, options.isPartial ? .header : .structure)
+            let info = try check(format, bytes, options.isPartial && format != .webp ? .header : .structure)
             let minimum = options.codecMinimum(for: info)
             let size = frames == 1 && !options.isPartial ? options.storedSize(of: info) : nil
+            let tables = format == .webp ? try WebPStructure(limits: limits).tableMemory(bytes, info) : 0
             let need =
                 if let size {
                     Self.reducingMemory(info, to: size, isInterlaced: format == .png && bytes[28] != 0)
                 } else {
                     Self.pixelMemory(info, frames: min(frames, info.frameCount), minimum)
                 }
-            let result = try withMemory(need, for: info) { () throws(ImageFault) in
+            let result = try withMemory(need + tables, for: info) { () throws(ImageFault) in
                 try codec.run(
                     .pixels(frames: frames, minimumSize: minimum, size: size, isPartial: options.isPartial), format,
                     bytes, level: .decode)

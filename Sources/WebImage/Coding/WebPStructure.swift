@@ -6,13 +6,46 @@ struct WebPStructure {
         static let vp8: UInt32 = 0x5650_3820
         static let vp8l: UInt32 = 0x5650_384C
         static let vp8x: UInt32 = 0x5650_3858
+        static let alph: UInt32 = 0x414C_5048
         static let anim: UInt32 = 0x414E_494D
         static let anmf: UInt32 = 0x414E_4D46
         static let exif: UInt32 = 0x4558_4946
     }
 
-    /// Maximum bytes that libwebp allocates for one frame: lossless, the image and its transforms.
-    static func memory(_ info: ImageInfo) -> Int { 1 << 20 + 12 * info.width * info.height }
+    /// Bytes that libwebp allocates for the tables of the prefix codes of a frame, at most, in a file that has been checked.
+    func tableMemory(_ bytes: UnsafeRawBufferPointer, _ info: ImageInfo) throws(ImageFault) -> Int {
+        var reader = ByteReader(bytes, format: "WebP")
+        try reader.skip(4)
+        let length = try reader.littleEndian32()
+        try reader.skip(4)
+        var chunks = try reader.part(length - 4)
+        return try tableMemory(&chunks, info.size, isFrame: false)
+    }
+
+    /// The most that one image takes.
+    private func tableMemory(
+        _ chunks: inout ByteReader, _ size: PixelSize, isFrame: Bool
+    ) throws(ImageFault) -> Int {
+        var most = 0
+        while chunks.left > 0 {
+            var (name, data) = try nextChunk(&chunks)
+            switch name {
+            case Chunk.anmf where !isFrame:
+                try data.skip(6)
+                let size = PixelSize(width: try data.littleEndian24() + 1, height: try data.littleEndian24() + 1)
+                try data.skip(4)
+                most = max(most, try tableMemory(&data, size, isFrame: true))
+            case Chunk.vp8l:
+                let header = try losslessHeader(&data)
+                most = max(most, ImageCodec.tableMemory(lossless: data.rest, header.size))
+            case Chunk.alph where data.left > 0:
+                // RFC 9649 section 2.7.1.2: the method is in the two low bits, and 1 is lossless, without a header.
+                if try data.byte() & 3 == 1 { most = max(most, ImageCodec.tableMemory(lossless: data.rest, size)) }
+            default: break
+            }
+        }
+        return most
+    }
 
     func check(_ reader: inout ByteReader, headerOnly: Bool) throws(ImageFault) -> ImageInfo {
         try reader.skip(4)

@@ -123,4 +123,30 @@ struct CodecBombTests {
         #expect(allocated.peak > 300_000)
         #expect(bounded.peak < 310_000)
     }
+
+    @Test(.enabled(if: ImageCoder.canDecode(.webp), "libwebp is not installed"))
+    func `the prefix codes of a lossless WebP count against the memory an image may take`() throws {
+        // 18 KB, and 64 KB of pixels.
+        let webp = WebPSamples.manyCodes(side: 256)
+        #expect(webp.count < 20_000)
+        let (refusal, _, allocated) = cost(webp)
+        #expect(refusal == nil)
+        // More than libwebp takes of it, and also where it is an alpha channel.
+        let alpha = WebPSamples.riff(
+            WebPSamples.chunk("VP8X", [0x10, 0, 0, 0, 255, 0, 0, 255, 0, 0])
+                + WebPSamples.chunk("ALPH", [1] + webp[25...]) + webp[12...])
+        var limits = ImageCoder.Limits()
+        for file in [webp, alpha] {
+            limits.maxMemory = 40_000_000
+            #expect(cost(file, limits).refusal?.contains("MiB to decode") == true)
+            limits.maxMemory = 60_000_000
+            #expect(cost(file, limits).refusal?.contains("MiB to decode") != true)
+        }
+        #expect(allocated.total < 60_000_000, "\(allocated)")
+        // What encoders write has few.
+        for sample in [Sample.webp, .alphaWebP] {
+            limits.maxMemory = 2 << 20
+            #expect(cost(sample.bytes, limits).refusal == nil)
+        }
+    }
 }

@@ -26,4 +26,52 @@ enum WebPSamples {
     }
 
     private static func length(_ count: Int) -> [UInt8] { (0..<4).map { UInt8(truncatingIfNeeded: count >> (8 * $0)) } }
+
+    /// A lossless image of one color with a group of prefix codes of its own for each block of 4 x 4 pixels; the side is at most 1024.
+    static func manyCodes(side: Int) -> [UInt8] {
+        var bits = Bits()
+        bits.put(0x2F, 8)
+        bits.put(side - 1, 14)
+        bits.put(side - 1, 14)
+        // No alpha, version 0, no transform, no color cache; groups for blocks of 4, in an image without a color cache.
+        bits.put(1 << 6, 11)
+        // Its green and red have 256 values of eight bits; the lengths are coded as 8, and for 24 more of green as 0.
+        for others in [24, 0] {
+            bits.put(0, 1)
+            bits.put(12 - 4, 4)
+            for length in [17, 18, 0, 1, 2, 3, 4, 5, 16, 6, 7, 8] {
+                bits.put(length == 8 || (length == 0 && others > 0) ? 1 : 0, 3)
+            }
+            bits.put(0, 1)
+            if others > 0 { for value in 0..<256 + others { bits.put(value < 256 ? 1 : 0, 1) } }
+        }
+        for _ in 0..<3 { bits.put(1, 4) }
+        for block in 0..<side * side / 16 {
+            bits.put(Bits.reversed(block & 255), 8)
+            bits.put(Bits.reversed(block >> 8), 8)
+        }
+        // Of each group, five codes of one symbol, which is 0.
+        for _ in 0..<side * side / 16 * 5 { bits.put(1, 4) }
+        for _ in 0..<9 { bits.put(0, 8) }
+        return riff(chunk("VP8L", bits.bytes))
+    }
+
+    /// Numbers of so many bits, the lowest one first.
+    private struct Bits {
+        private(set) var bytes: [UInt8] = []
+        private var held = 0
+        private var count = 0
+
+        mutating func put(_ value: Int, _ width: Int) {
+            held |= value << count
+            count += width
+            while count >= 8 {
+                bytes.append(UInt8(truncatingIfNeeded: held))
+                held >>= 8
+                count -= 8
+            }
+        }
+
+        static func reversed(_ value: Int) -> Int { (0..<8).reduce(0) { $0 | (value >> $1 & 1) << (7 - $1) } }
+    }
 }

@@ -352,7 +352,8 @@ void png_pixels(const request_t *request, result_t *result) {
     const png_layout *layout = &found.image.layout;
     if (found.is_animation) result->loop_count = found.loop_count;
     result->has_alpha = (layout->color_type & 4) != 0 || has_transparency(request);
-    bool is_animation = found.is_animation && request->frames > 1;
+    // Frames are found by chunks that have been checked; a partial decode has the first image alone.
+    bool is_animation = found.is_animation && request->frames > 1 && !request->partial;
     uint32_t frames = 1;
     if (is_animation) {
         png_frame frame;

@@ -79,7 +79,7 @@ typedef struct {
     /// For `IMAGE_CODEC_PIXELS` of one frame: the size to which the image is reduced while it is decoded, at most its own; 0: not. Not `partial`.
     uint32_t to_width;
     uint32_t to_height;
-    /// For `IMAGE_CODEC_PIXELS` of JPEG and PNG: decodes as far as the bytes go.
+    /// For `IMAGE_CODEC_PIXELS` of JPEG and PNG: decodes as far as the bytes go, of an animation the first image.
     bool partial;
 } image_codec_request;
 

@@ -204,9 +204,9 @@ public struct ImageCoder: Sendable {
             throw WebImageError(.badImageData, bytes.isEmpty ? "the body is empty" : NoImage.description(bytes))
         }
         do throws(ImageFault) {
-            let info = try check(format, bytes, options.isPartial && format != .webp ? .header : .structure)
+            let (info, isPartial) = try survey(format, bytes, frames: frames, options)
             let minimum = options.codecMinimum(for: info)
-            let size = frames == 1 && !options.isPartial ? options.storedSize(of: info) : nil
+            let size = frames == 1 && !isPartial ? options.storedSize(of: info) : nil
             let tables = format == .webp ? try WebPStructure(limits: limits).tableMemory(bytes, info) : 0
             let need =
                 if let size {
@@ -216,7 +216,7 @@ public struct ImageCoder: Sendable {
                 }
             let result = try withMemory(need + tables, for: info) { () throws(ImageFault) in
                 try codec.run(
-                    .pixels(frames: frames, minimumSize: minimum, size: size, isPartial: options.isPartial), format,
+                    .pixels(frames: frames, minimumSize: minimum, size: size, isPartial: isPartial), format,
                     bytes, level: .decode)
             }
             guard let pixels = result.pixels else { throw ImageFault(.damaged, "an image without pixels") }
@@ -226,6 +226,17 @@ public struct ImageCoder: Sendable {
         } catch {
             throw Self.error(error, format)
         }
+    }
+
+    /// What is there, and whether it is decoded as far as it goes: not an animation that is whole, nor a format whose decoder needs all bytes.
+    private func survey(
+        _ format: ImageFormat, _ bytes: UnsafeRawBufferPointer, frames: Int, _ options: ImageDecodeOptions
+    ) throws(ImageFault) -> (info: ImageInfo, isPartial: Bool) {
+        guard options.isPartial, format == .jpeg || format == .png else {
+            return (try check(format, bytes, .structure), false)
+        }
+        if frames > 1, let info = try? check(format, bytes, .structure), info.isAnimated { return (info, false) }
+        return (try check(format, bytes, .header), true)
     }
 
     /// Bitmaps at 4 bytes a pixel, what draws an animation, and what the library keeps of the image.

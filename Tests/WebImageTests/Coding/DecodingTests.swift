@@ -148,6 +148,24 @@ struct DecodingTests {
     }
 
     @Test
+    func `of an animated PNG that is cut off there is the first image, and no byte behind the end is read`() throws {
+        var options = ImageDecodeOptions()
+        options.isPartial = true
+        let png = Sample.animatedPNG.bytes
+        func frames(_ bytes: [UInt8]) throws -> [AnimatedImage.Frame] {
+            try bytes.span.withUnsafeBytes { bytes throws(WebImageError) in
+                try coder.decodeFrames(bytes, options: options)
+            }.frames
+        }
+        #expect(try frames(png).count == Sample.animatedPNG.frameCount)
+        let start = ChunkSurgery.offset(of: Array("IDAT".utf8), in: png)
+        for count in start + 20..<png.count { #expect(try frames(Array(png[..<count])).count == 1, "\(count) bytes") }
+        // The next chunk would be 2 GiB away.
+        let far = Array(png[..<(start - 4)]) + [0x7F, 0xFF, 0xFF, 0xF0] + png[start..<start + 20]
+        #expect(try frames(far).count == 1)
+    }
+
+    @Test
     func `a partial image shows the rows that are there`() throws {
         var options = ImageDecodeOptions()
         options.isPartial = true

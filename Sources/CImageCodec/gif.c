@@ -4,6 +4,7 @@
 #include "rows.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -360,11 +361,32 @@ static bool read_screen(gif_reader *reader) {
     return true;
 }
 
+/// Zeros in place of a block, which some writers leave before the trailer: nothing is missing.
+static bool skip_zeros(gif_reader *reader) {
+    size_t start = reader->offset - 1;
+    const uint8_t *byte;
+    do byte = take(reader, 1);
+    while (byte && *byte == 0);
+    if (!byte) return false;
+    reader->offset--;
+    if (*byte != 0x3B) {
+        check_end(reader->result, IMAGE_CODEC_DAMAGED, "GIF block 0x0 at byte %zu", start);
+        return false;
+    }
+    char text[IMAGE_CODEC_TEXT];
+    snprintf(text, sizeof text, "GIF with %zu zero bytes before its trailer", reader->offset - start);
+    check_keep_warning(reader->result, text);
+    return true;
+}
+
 static void read_blocks(gif_reader *reader) {
     for (;;) {
         const uint8_t *introducer = take(reader, 1);
         if (!introducer) return;
         switch (*introducer) {
+        case 0:
+            if (!skip_zeros(reader)) return;
+            break;
         case 0x21:
             if (!read_extension(reader)) return;
             break;

@@ -38,6 +38,9 @@ typedef struct {
     uint32_t name;
 } png_source;
 
+/// Whether the CRC of a chunk, which is there as a whole, is that of its name and data.
+bool png_has_crc(const uint8_t *chunk);
+
 /// Larger images are decoded row by row.
 enum { PNG_MAX_RAW_BYTES = 32 << 20 };
 

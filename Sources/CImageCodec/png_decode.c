@@ -73,6 +73,8 @@ static void on_warning(png_structp library, png_const_charp text) {
     // Data after the end of the compressed stream is only skipped.
     bool is_extra = strncmp(text, "IDAT", 4) == 0 && strstr(text, "Extra compressed data");
     if (is_extra) decoder->is_inflating = false;
+    // The structure check has said so.
+    if (strncmp(text, "IDAT", 4) != 0 && strstr(text, "CRC error") && !lacks_memory) return;
     if ((is_extra || strncmp(text, "IDAT", 4) != 0 || strstr(text, "Too much image data")) && !lacks_memory)
         check_keep_warning(decoder->result, text);
     else
@@ -143,8 +145,8 @@ static bool start(png_decoder *decoder) {
     png_set_user_limits(library, decoder->limits->max_dimension, decoder->limits->max_dimension);
     png_set_chunk_malloc_max(library, PNG_MAX_CHUNK_BYTES);
     png_set_keep_unknown_chunks(library, PNG_HANDLE_CHUNK_NEVER, passed_over, sizeof passed_over / 5);
-    // The structure check has compared the CRC of every chunk.
-    if (!decoder->partial) png_set_crc_action(library, PNG_CRC_QUIET_USE, PNG_CRC_QUIET_USE);
+    // The structure check has compared the CRC of every chunk, and warned of those that libpng passes over.
+    if (!decoder->partial) png_set_crc_action(library, PNG_CRC_QUIET_USE, PNG_CRC_DEFAULT);
     png_read_info(library, decoder->info);
     return true;
 }
@@ -252,7 +254,7 @@ static void survey(const request_t *request, png_survey *found) {
             found->is_animation = true;
             found->loop_count = big_endian_32(chunk + 12);
         } else if (name == eXIf) {
-            found->exif = offset;
+            if (png_has_crc(chunk)) found->exif = offset;
         } else if (name == PLTE && !is_behind && length % 3 == 0 && length <= 768 && found->image.palette == 0 &&
                    found->image.layout.color_type == 3) {
             found->image.palette = length / 3;
@@ -337,8 +339,8 @@ static bool has_transparency(const request_t *request) {
     for (size_t offset = HEADER_END; request->count - offset >= 12;) {
         const uint8_t *chunk = request->bytes + offset;
         uint32_t length = big_endian_32(chunk), name = big_endian_32(chunk + 4);
-        if (name == tRNS) return true;
         if (name == IDAT || request->count - offset - 12 < length) return false;
+        if (name == tRNS && png_has_crc(chunk)) return true;
         offset += (size_t)length + 12;
     }
     return false;

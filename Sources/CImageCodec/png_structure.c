@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <libdeflate.h>
+#include <stdio.h>
 #include <string.h>
 
 const uint8_t png_signature[SIGNATURE] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n'};
@@ -19,12 +20,25 @@ static void incomplete(image_codec_result *result) {
     check_end(result, IMAGE_CODEC_INCOMPLETE, "PNG ends before its IEND chunk");
 }
 
-/// Ends the check if the CRC over name and data differs from the four bytes after them.
-static bool has_crc(const uint8_t *chunk, uint32_t length, image_codec_result *result) {
+bool png_has_crc(const uint8_t *chunk) {
+    size_t length = big_endian_32(chunk);
     // zlib's own uses tables on x86 and takes fourteen times the instructions (zlib 1.2.13, libdeflate 1.14, by callgrind).
-    uint32_t crc = libdeflate_crc32(0, chunk + 4, (size_t)length + 4);
-    if (crc == big_endian_32(chunk + 8 + length)) return true;
-    check_end(result, IMAGE_CODEC_DAMAGED, "PNG chunk %.4s: CRC error", (const char *)chunk + 4);
+    return libdeflate_crc32(0, chunk + 4, length + 4) == big_endian_32(chunk + 8 + length);
+}
+
+/// Whether the CRC over name and data is that in the four bytes after them. Ends the check if not, except in an ancillary chunk without
+/// pixels: that is passed over with a warning, as libpng does.
+static bool has_crc(const uint8_t *chunk, result_t *result) {
+    if (png_has_crc(chunk)) return true;
+    uint32_t name = big_endian_32(chunk + 4);
+    char text[IMAGE_CODEC_TEXT];
+    snprintf(text, sizeof text, "PNG chunk %.4s: CRC error", (const char *)chunk + 4);
+    // Section 5.4: bit 5 of the first byte is set in the names of ancillary chunks.
+    bool is_ancillary = chunk[4] & 0x20;
+    if (is_ancillary && name != acTL && name != fcTL && name != fdAT)
+        check_keep_warning(result, text);
+    else
+        check_end(result, IMAGE_CODEC_DAMAGED, "%s", text);
     return false;
 }
 
@@ -56,7 +70,7 @@ void png_header(const request_t *request, result_t *result) {
     const uint8_t *chunk = bytes + SIGNATURE;
     if (big_endian_32(chunk) != 13 || big_endian_32(chunk + 4) != IHDR)
         return check_end(result, IMAGE_CODEC_DAMAGED, "PNG does not start with IHDR");
-    if (!has_crc(chunk, 13, result)) return;
+    if (!has_crc(chunk, result)) return;
     const uint8_t *header = chunk + 8;
     if (!check_size(result, &request->limits, big_endian_32(header), big_endian_32(header + 4))) return;
     if (!has_valid_depth(header[8], header[9]) || header[10] != 0 || header[11] != 0 || header[12] > 1)
@@ -172,7 +186,8 @@ void png_structure(const request_t *request, result_t *result) {
         if (length > INT32_MAX || !has_letters(chunk + 4))
             return check_end(result, IMAGE_CODEC_DAMAGED, "PNG chunk header damaged at byte %zu", offset);
         if (count - offset - 12 < length) return incomplete(result);
-        if (!has_crc(chunk, length, result)) return;
+        bool is_good = has_crc(chunk, result);
+        if (result->status != IMAGE_CODEC_WHOLE) return;
         bool is_data = name == IDAT;
         if (is_data && saw_data && !in_data)
             return check_end(result, IMAGE_CODEC_DAMAGED, "PNG with IDAT chunks apart from each other");
@@ -184,8 +199,8 @@ void png_structure(const request_t *request, result_t *result) {
         if (name == iCCP && length > profile) profile = length;
         if (!is_data && name != fdAT && length > longest) longest = length;
         if (is_data || name == fdAT) data += length;
-        if (name == tRNS) result->has_alpha = true;
-        if (name == eXIf) result->orientation = image_codec_exif_orientation(chunk + 8, length);
+        if (name == tRNS && is_good) result->has_alpha = true;
+        if (name == eXIf && is_good) result->orientation = image_codec_exif_orientation(chunk + 8, length);
         if (name == IEND) {
             if (!saw_data) return check_end(result, IMAGE_CODEC_DAMAGED, "PNG without IDAT");
             if (!is_complete(&animation, result)) return;

@@ -109,8 +109,8 @@ public struct ImageCoder: Sendable {
             guard level == .decode else { return structure.info }
             let warnings = try decode(structure.info, bytes, memory: structure.memory)
             var info = structure.info
-            // libjpeg reports the same stray bytes again.
-            info.warnings = warnings
+            // libjpeg and the GIF decoder report the same again, libpng does not.
+            info.warnings = format == .png ? info.warnings + warnings : warnings
             return info
         case .bmp where level == .header:
             let size = try BitmapHeader.size(bytes)

@@ -88,15 +88,57 @@ struct CodecDamageTests {
     }
 
     @Test
-    func `a damaged ancillary chunk of a PNG is kept as a warning, with a wrong CRC it is damage`() throws {
+    func `a damaged ancillary chunk of a PNG is kept as a warning`() throws {
         let chunk = ChunkSurgery.pngChunk("cHRM", [1, 2, 3, 4])
         let png = ChunkSurgery.insert(chunk, before: "IDAT", in: Sample.png.bytes)
         let info = try coder.verify(png, level: .decode)
         #expect(info.warnings.count == 1)
         #expect(info.warnings.first?.hasPrefix("cHRM") == true)
-        var broken = png
-        broken[ChunkSurgery.offset(of: Array("cHRM".utf8), in: png) + 5] ^= 1
-        #expect(coder.failure(broken, level: .structure)?.message == "PNG chunk cHRM: CRC error")
+    }
+
+    @Test(arguments: ["cHRM", "tEXt", "zTXt", "gAMA", "iCCP", "eXIf", "tRNS", "prVt"], ["IDAT", "IEND"])
+    func `a wrong CRC in an ancillary chunk of a PNG is a warning, and the chunk counts for nothing`(
+        name: String, place: String
+    ) throws {
+        var chunk = ChunkSurgery.pngChunk(name, name == "eXIf" ? Self.mirrored : [0, 1, 0, 2, 0, 3])
+        chunk[chunk.count - 1] ^= 1
+        let png = ChunkSurgery.insert(chunk, before: place, in: Sample.png.bytes)
+        for level in [ValidationLevel.structure, .decode] {
+            let info = try coder.verify(png, level: level)
+            // libpng may have something to say of what is in it.
+            #expect(info.warnings.first == "PNG chunk \(name): CRC error")
+            #expect(!info.hasAlpha && info.orientation == .up)
+        }
+        #expect(try coder.decode(png) == coder.decode(Sample.png.bytes))
+    }
+
+    /// EXIF with the orientation 2.
+    private static let mirrored: [UInt8] =
+        Array("MM".utf8) + [0, 42, 0, 0, 0, 8, 0, 1, 0x01, 0x12, 0, 3, 0, 0, 0, 1, 0, 2, 0, 0, 0, 0, 0, 0]
+
+    @Test(arguments: ["IDAT", "IEND", "acTL", "fcTL", "fdAT"])
+    func `a wrong CRC in a chunk with pixels of a PNG is damage`(name: String) {
+        var png = Sample.animatedPNG.bytes
+        let place = ChunkSurgery.offset(of: Array(name.utf8), in: png)
+        png[place + 4 + ChunkSurgery.data(of: name, in: png).count] ^= 1
+        #expect(coder.failure(png, level: .structure)?.message == "PNG chunk \(name): CRC error")
+    }
+
+    @Test
+    func `zeros before the trailer of a GIF are a warning, elsewhere they are damage`() throws {
+        for sample in [Sample.gif, .animatedGIF] {
+            let gif = Array(sample.bytes.dropLast())
+            #expect(sample.bytes.last == 0x3B)
+            for level in [ValidationLevel.structure, .decode] {
+                let info = try coder.verify(gif + [0, 0, 0, 0x3B], level: level)
+                #expect(info.warnings == ["GIF with 3 zero bytes before its trailer"])
+                #expect(info.frameCount == sample.frameCount)
+                #expect(coder.failure(gif + [0, 0], level: level)?.isIncompleteImage == true)
+                let other = coder.failure(gif + [0, 0x2C, 0x3B], level: level)?.message
+                #expect(other == "GIF block 0x0 at byte \(gif.count)")
+            }
+            #expect(try coder.decode(gif + [0, 0x3B]) == coder.decode(sample.bytes))
+        }
     }
 
     @Test

@@ -274,7 +274,10 @@ final class CurlHandle {
         if response.received == 0 {
             response.beginBody(info, of: operation)
             // If the body has no place, its first bytes are refused like any others.
-            if case .failure = response.abort { return 0 }
+            switch response.abort {
+            case .failure, .anotherPart: return 0
+            case .unwantedBody, nil: break
+            }
             if (200..<300).contains(info.status),
                 operation.profile.respectsRobotsTag(of: operation.request, at: operation.site),
                 let directive = RobotsTag.refusal(

@@ -282,6 +282,12 @@ final class DownloadLoop {
             didAnswer(operation, nil, firstByte: nil)
             stop(operation, wasAnswered: true)
             follow(location, of: operation)
+        case .again:
+            tally.count(operation, nil)
+            didAnswer(operation, nil, firstByte: nil)
+            stop(operation)
+            operation.keep(nil)
+            enterAgain(operation)
         case .failure(let error):
             tally.count(operation, error)
             handle.response.keepPartial(handle.info, of: operation, error: error)
@@ -340,6 +346,11 @@ final class DownloadLoop {
         } catch {
             return fail(operation, error)
         }
+        enterAgain(operation)
+    }
+
+    /// Another request of the same try.
+    private func enterAgain(_ operation: DownloadOperation) {
         guard !operation.isRevoked else { return complete(operation, .failure(.downloadCancelled)) }
         enter(operation, at: .first)
     }

@@ -3,6 +3,8 @@ struct ReceivedResponse {
     enum Abort {
         /// The status is sufficient; the rest of the body is not needed.
         case unwantedBody
+        /// A part that does not belong to the bytes that are there.
+        case anotherPart
         case failure(WebImageError)
     }
 
@@ -42,7 +44,7 @@ struct ReceivedResponse {
     /// Whether the request asks for the rest of the operation's partial body.
     private var requestsRest = false
     private var isJudged = false
-    private var resumedValidator: String?
+    private var resumed: (validator: String, representation: PartialBody.Representation)?
     private var nextInspection = 1
     /// How much of the body had been received when it became unwanted.
     private var wantedBytes = 0
@@ -82,7 +84,7 @@ struct ReceivedResponse {
         isWanted = true
         error = nil
         isJudged = false
-        resumedValidator = nil
+        resumed = nil
         nextInspection = 1
         wantedBytes = 0
     }
@@ -111,18 +113,18 @@ struct ReceivedResponse {
     }
 
     private mutating func resume(_ partial: PartialBody, _ info: CurlInfo) {
-        let (isRest, total) = partial.continues(with: info.header("Content-Range"))
-        guard isRest else {
-            aborted = .failure(
-                WebImageError(.connectionLost, "the server sent another part than the rest", isTransient: true))
+        guard info.header("Content-Encoding") == nil,
+            let rest = partial.rest(info.header("Content-Range"), of: info.representation(length: nil))
+        else {
+            aborted = .anotherPart
             return
         }
         body = partial.body
-        resumedValidator = partial.validator
+        resumed = (partial.validator, rest.representation)
         nextInspection = partial.nextInspection
         resumedFrom = partial.count
         received = partial.count
-        expected = total
+        expected = rest.end
     }
 
     mutating func didReceiveBody(_ bytes: UnsafeRawBufferPointer, of operation: DownloadOperation) -> Bool {
@@ -210,19 +212,17 @@ struct ReceivedResponse {
         }
     }
 
-    /// Why a successful transfer did not deliver the requested rest; the next attempt starts from the beginning.
-    mutating func restError(_ status: Int, of operation: DownloadOperation) -> WebImageError? {
-        guard requestsRest else { return nil }
-        if status == 416 {
-            operation.keep(nil)
-            return WebImageError(
-                .connectionLost, "the server does not have the rest any more", httpStatus: status, isTransient: true)
-        }
-        let isWhole = resumedFrom == 0 ? status != 206 : expected.map { $0 == received } ?? true
-        guard !isWhole else { return nil }
-        operation.keep(nil)
-        body = nil
-        return WebImageError(.connectionLost, "the rest of the body is not what was missing", isTransient: true)
+    /// Whether the server refuses the request for the rest, by its status, by another coding, or because the rules take no part: it may still
+    /// send the whole.
+    func refusesRest(_ status: Int, isPacked: Bool) -> Bool {
+        guard requestsRest, headerIsComplete else { return false }
+        return status == 400 || status == 403 || status == 416 || status == 206 && (error != nil || isPacked)
+    }
+
+    /// Whether a successful transfer did not deliver the requested rest.
+    func lacksRest(_ status: Int) -> Bool {
+        guard requestsRest else { return false }
+        return resumedFrom == 0 ? status == 206 : expected != received
     }
 
     mutating func takeBody() -> ImageBody {
@@ -232,18 +232,31 @@ struct ReceivedResponse {
 
     mutating func dropBody() { body = nil }
 
-    /// Keeps the received bytes in the operation if its next attempt can resume them. Without any, an earlier partial body is kept.
+    /// Keeps the received bytes in the operation if its next attempt can resume them. Without any, an earlier partial body is kept, unless
+    /// the server fails at requests for the rest.
     func keepPartial(_ info: CurlInfo, of operation: DownloadOperation, error: WebImageError) {
+        if requestsRest, info.status >= 500 { operation.keep(nil) }
         guard let body, body.count > 0 else { return }
         operation.keep(nil)
         guard let least = operation.profile.configuration.resumeFrom, error.isTransient, body.count >= least,
             info.header("Content-Encoding") == nil,
-            info.header("Accept-Ranges")?.lowercased() != "none",
-            let validator = resumedValidator
-                ?? PartialBody.validator(
-                    eTag: info.header("ETag"), lastModified: info.header("Last-Modified"), date: info.header("Date"))
+            info.header("Accept-Ranges")?.lowercased() != "none"
+        else { return }
+        let representation = resumed?.representation ?? info.representation(length: info.contentLength)
+        guard
+            let validator = resumed?.validator
+                ?? PartialBody.validator(of: representation, date: info.header("Date"))
         else { return }
         operation.keep(
-            PartialBody(url: operation.request.text, body: body, validator: validator, nextInspection: nextInspection))
+            PartialBody(
+                url: operation.request.text, body: body, representation: representation, validator: validator,
+                nextInspection: nextInspection))
+    }
+}
+
+extension CurlInfo {
+    /// * `length`: bytes of all of it.
+    fileprivate func representation(length: Int?) -> PartialBody.Representation {
+        PartialBody.Representation(eTag: header("ETag"), lastModified: header("Last-Modified"), length: length)
     }
 }

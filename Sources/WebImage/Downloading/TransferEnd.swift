@@ -4,6 +4,8 @@ internal import CCurl
 enum TransferEnd {
     case image(DownloadedImage)
     case redirect(location: String)
+    /// The server has not sent the rest that was asked for: the whole is.
+    case again
     case failure(WebImageError)
 
     /// curl's timeout code, for limits enforced here.
@@ -16,15 +18,24 @@ enum TransferEnd {
     ) {
         let code = CURLcode(rawValue: UInt32(bitPattern: code))
         let status = info.status
-        if case .failure(let error) = response.abort {
+        switch response.abort {
+        case .failure(let error):
             self = .failure(error)
             return
+        case .anotherPart:
+            self = .again
+            return
+        case .unwantedBody, nil: break
         }
         // An unwanted body may be truncated, late or too large: the status counts. curl checks the size before the blank line after the
         // header.
         let headerIsComplete = response.headerIsComplete || code == CURLE_FILESIZE_EXCEEDED
         if headerIsComplete && status >= 200 { response.judge(info, of: operation) }
         let isBodyUnwanted = status >= 200 && !response.isWanted && headerIsComplete
+        guard !response.refusesRest(status, isPacked: code == CURLE_BAD_CONTENT_ENCODING) else {
+            self = .again
+            return
+        }
         guard code == CURLE_OK || isBodyUnwanted else {
             self = .failure(
                 WebImageError(curl: code, text: text, progress: response.progress, connecting: connecting))
@@ -39,8 +50,8 @@ enum TransferEnd {
             self = .failure(error)
             return
         }
-        if let error = response.restError(status, of: operation) {
-            self = .failure(error)
+        guard !response.lacksRest(status) else {
+            self = .again
             return
         }
         switch status {

@@ -104,22 +104,90 @@ struct ImageDownloaderResumeTests {
         #expect(image.statusCode == 200 && image.resumedFrom == 0 && ranges("/a") == [nil, "bytes=100000-"])
     }
 
-    @Test("Another part than the rest, or none, is not taken: the try after it begins anew")
-    func anotherPart() async throws {
-        route("/part", cuts: [100_000], shift: 1)
+    /// A URL whose first body is cut, and then every request for the rest gets the same answer.
+    private func cutOnce(_ path: String, rest: OriginResponse) {
         let body = body
-        origin.route("/gone") { request in
-            request.header("Range") != nil
-                ? OriginResponse(status: 416)
-                : OriginResponse(
-                    headers: [("ETag", "\"1\"")], body: body,
-                    fault: request.number == 1 ? .truncated(after: 100_000) : nil)
+        origin.route(path) { request in
+            guard request.header("Range") == nil else { return rest }
+            return OriginResponse(
+                headers: [("ETag", "\"1\""), ("Last-Modified", "Mon, 05 Jan 2026 10:00:00 GMT")], body: body,
+                fault: request.number == 1 ? .truncated(after: 100_000) : nil)
         }
-        for path in ["/part", "/gone"] {
-            let image = try await makeDownloader().download(origin.url(path))
-            #expect(try image.body.bytes == body && image.attempts == 3)
-            #expect(ranges(path) == [nil, "bytes=100000-", nil])
+    }
+
+    private func part(_ headers: [(String, String)], range: String = "100000-199999/200000") -> OriginResponse {
+        OriginResponse(
+            status: 206, headers: headers + [("Content-Range", "bytes \(range)")], body: Array(body[..<100_000]))
+    }
+
+    @Test("Parts of two representations are not joined: the whole is asked for, in the same try")
+    func anotherRepresentation() async throws {
+        let eTag = ("ETag", "\"1\"")
+        let answers = [
+            ("other ETag", part([("ETag", "\"2\"")])), ("weak ETag", part([("ETag", "W/\"1\"")])),
+            ("no ETag", part([("Last-Modified", "Mon, 05 Jan 2026 10:00:00 GMT")])),
+            ("other date", part([eTag, ("Last-Modified", "Mon, 05 Jan 2026 10:00:01 GMT")])),
+            ("longer", part([eTag], range: "100000-199999/200001")),
+            ("shorter", part([eTag], range: "100000-199998/199999")),
+            ("no length", part([eTag], range: "100000-199999/*")),
+            ("packed", part([eTag, ("Content-Encoding", "gzip")])),
+            ("earlier", part([eTag], range: "99999-199999/200000")),
+            ("fewer", part([eTag], range: "100000-150000/200000")),
+        ]
+        let downloader = try makeDownloader()
+        for (index, (name, answer)) in answers.enumerated() {
+            cutOnce("/\(index)", rest: answer)
+            let image = try await downloader.download(origin.url("/\(index)"))
+            #expect(try image.body.bytes == body, "\(name)")
+            #expect(image.attempts == 2 && image.statusCode == 200 && image.resumedFrom == 0, "\(name)")
+            #expect(ranges("/\(index)") == [nil, "bytes=100000-", nil], "\(name)")
         }
+    }
+
+    @Test(
+        "A server that refuses requests for a part is asked for the whole in the same try", arguments: [400, 403, 416])
+    func refusedPart(status: Int) async throws {
+        cutOnce("/a", rest: OriginResponse(status: status))
+        let image = try await makeDownloader { $0.maxAttempts = 2 }.download(origin.url("/a"))
+        #expect(try image.body.bytes == body && image.attempts == 2)
+        #expect(ranges("/a") == [nil, "bytes=100000-", nil])
+    }
+
+    @Test("So is one whose parts the caller's rules do not take")
+    func ruledOutPart() async throws {
+        route("/a", cuts: [100_000])
+        let image = try await makeDownloader { $0.acceptableStatusCodes = [200...200] }.download(origin.url("/a"))
+        #expect(try image.body.bytes == body && image.statusCode == 200)
+    }
+
+    @Test("A server that fails at the request for a part is asked for the whole at the next try")
+    func failsAtParts() async throws {
+        cutOnce("/a", rest: OriginResponse(status: 500))
+        let image = try await makeDownloader().download(origin.url("/a"))
+        #expect(try image.body.bytes == body && image.attempts == 3)
+        #expect(ranges("/a") == [nil, "bytes=100000-", nil])
+    }
+
+    @Test("A refusal of the whole is final: no third request is made for it")
+    func refusedAgain() async throws {
+        let body = body
+        origin.route("/a") { request in
+            request.number == 1
+                ? OriginResponse(headers: [("ETag", "\"1\"")], body: body, fault: .truncated(after: 100_000))
+                : OriginResponse(status: 403)
+        }
+        let error = try #require(await makeDownloader().failure(origin.url("/a")))
+        #expect(error.httpStatus == 403 && error.attempts == 2)
+        #expect(ranges("/a") == [nil, "bytes=100000-", nil])
+    }
+
+    @Test("The request for the whole keeps the host's rate")
+    func keepsRate() async throws {
+        cutOnce("/a", rest: OriginResponse(status: 403))
+        let began = ContinuousClock.now
+        let downloader = try makeDownloader { $0.hosts.requestsPerSecond = 5 }
+        _ = try await downloader.download(origin.url("/a"))
+        #expect(origin.requestCount() == 3 && ContinuousClock.now - began >= .milliseconds(390))
     }
 
     @Test("It can be turned off")

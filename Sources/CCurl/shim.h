@@ -5,6 +5,7 @@
 #include <curl/curl.h>
 #include <stdbool.h>
 #include <string.h>
+#include <strings.h>
 
 /// Options below CURLOPTTYPE_OBJECTPOINT.
 static inline CURLcode ccurl_set_long(CURL *handle, CURLoption option, long value) {
@@ -32,6 +33,11 @@ typedef struct {
     long max_bytes, max_lines;
     /// Whether the last response's header is complete: curl accepts one truncated by the end of the connection.
     bool is_complete;
+    /// Whether it has a Content-Encoding.
+    bool is_coded;
+    /// Called at the end of a header that has one, before the body; may be NULL.
+    void (*did_end_coded)(void *owner);
+    void *owner;
 } ccurl_header;
 /// A CURLOPT_HEADERFUNCTION for a ccurl_header. In C, because it is called for each line.
 static inline size_t ccurl_count_header(char *line, size_t size, size_t count, void *context) {
@@ -39,8 +45,13 @@ static inline size_t ccurl_count_header(char *line, size_t size, size_t count, v
     size_t length = size * count;
     header->bytes += (long)length;
     header->lines += 1;
-    if (length >= 5 && memcmp(line, "HTTP/", 5) == 0) header->is_complete = false;
-    else if (length > 0 && (line[0] == '\r' || line[0] == '\n')) header->is_complete = true;
+    if (length >= 5 && memcmp(line, "HTTP/", 5) == 0) header->is_complete = header->is_coded = false;
+    else if (length > 0 && (line[0] == '\r' || line[0] == '\n')) {
+        header->is_complete = true;
+        if (header->is_coded && header->did_end_coded) header->did_end_coded(header->owner);
+    } else if (length > 17 && (line[0] | 32) == 'c' && strncasecmp(line, "Content-Encoding:", 17) == 0) {
+        header->is_coded = true;
+    }
     return header->bytes <= header->max_bytes && header->lines <= header->max_lines ? length : 0;
 }
 static inline CURLcode ccurl_set_opensocket(CURL *handle, curl_opensocket_callback function) {

@@ -42,6 +42,7 @@ final class CurlHandle {
     private var headers: CurlList?
     private var usesTLS: Bool?
     private var verifies = true
+    private var decodes = true
     private var credential: Credential?
     private let usesHTTP2: Bool
 
@@ -92,8 +93,13 @@ final class CurlHandle {
         ccurl_set_string(pointer, CURLOPT_PROTOCOLS_STR, "http,https")
         ccurl_set_string(pointer, CURLOPT_REDIR_PROTOCOLS_STR, "http,https")
         ccurl_set_long(pointer, CURLOPT_FOLLOWLOCATION, 0)
-        // Decodes every encoding that curl knows, even if unsolicited; CurlList removes the Accept-Encoding header.
+        // Decodes every encoding that curl knows, even if unsolicited; CurlList removes the Accept-Encoding header. It refuses a body in one
+        // that it does not know, by its first bytes: 7.88 looks before each of them whether it decodes, so what it would refuse is taken as it is.
         ccurl_set_string(pointer, CURLOPT_ACCEPT_ENCODING, "")
+        header.onCoding(of: context) { context in
+            let handle = CurlHandle.from(context)
+            handle.decode(ContentCoding(handle.info.headers("Content-Encoding")).isKnown)
+        }
         // An empty string keeps curl from reading the proxy from the environment.
         ccurl_set_string(pointer, CURLOPT_PROXY, configuration.proxy ?? "")
         ccurl_set_string(pointer, CURLOPT_NOPROXY, configuration.proxy == nil ? "*" : "")
@@ -131,6 +137,11 @@ final class CurlHandle {
         ccurl_set_pointer(pointer, CURLOPT_PREREQDATA, context)
     }
 
+    private func decode(_ decodes: Bool) {
+        if decodes != self.decodes { ccurl_set_long(pointer, CURLOPT_HTTP_CONTENT_DECODING, decodes ? 1 : 0) }
+        self.decodes = decodes
+    }
+
     private static func from(_ context: UnsafeMutableRawPointer?) -> CurlHandle {
         Unmanaged<CurlHandle>.fromOpaque(context!).takeUnretainedValue()
     }
@@ -156,6 +167,7 @@ final class CurlHandle {
         set(route, port: operation.request.port)
         response.begin(operation, now: now)
         connecting.begin()
+        decode(true)
         errorText[0] = 0
         let url = operation.request
         // Passing the string itself would copy it into an array.
@@ -210,7 +222,7 @@ final class CurlHandle {
         self.profile = profile
         let limits = profile.configuration
         ccurl_set_long(pointer, CURLOPT_CONNECTTIMEOUT_MS, Int((limits.connectTimeout * 1000).rounded(.up)))
-        ccurl_set_off(pointer, CURLOPT_MAXFILESIZE_LARGE, curl_off_t(limits.maxBodyBytes))
+        ccurl_set_off(pointer, CURLOPT_MAXFILESIZE_LARGE, curl_off_t(AWSChunks.longest(limits.maxBodyBytes)))
     }
 
     private func set(_ credential: Credential?) {
@@ -271,7 +283,7 @@ final class CurlHandle {
             isPaused = true
             return Int(CURL_WRITEFUNC_PAUSE)
         }
-        if response.received == 0 {
+        if !response.bodyHasBegun {
             response.beginBody(info, of: operation)
             // If the body has no place, its first bytes are refused like any others.
             switch response.abort {

@@ -32,7 +32,10 @@ struct ReceivedResponse {
 
     private var transfer = TransferProgress()
     private let header: CurlHeader
+    private(set) var bodyHasBegun = false
     private(set) var body: ImageBody?
+    /// What takes its frames off.
+    private var chunks: AWSChunks?
     private(set) var received = 0
     private(set) var expected: Int?
     private(set) var resumedFrom = 0
@@ -76,7 +79,9 @@ struct ReceivedResponse {
         transfer.beginHop(now: now)
         header.begin(maxBytes: limits.maxHeaderBytes, maxLines: limits.maxHeaderLines + 2)
         requestsRest = operation.rest != nil
+        bodyHasBegun = false
         body = nil
+        chunks = nil
         received = 0
         expected = nil
         resumedFrom = 0
@@ -94,6 +99,7 @@ struct ReceivedResponse {
     mutating func willSendRequest() { transfer.requestWasSent = true }
 
     mutating func beginBody(_ info: CurlInfo, of operation: DownloadOperation) {
+        bodyHasBegun = true
         let (status, length) = (info.status, info.contentLength)
         transfer.hasHeader = true
         if status != 206 { expected = length }
@@ -106,7 +112,9 @@ struct ReceivedResponse {
             operation.keep(nil)
             if status == 206 { return resume(partial, info) }
         }
-        expected = length
+        if header.isCoded, ContentCoding(info.headers("Content-Encoding")).mayBeFramed { chunks = AWSChunks() }
+        expected = chunks == nil ? length : nil
+        if let expected, expected > limits.maxBodyBytes { return refuse(tooLarge) }
         let body = ImageBody(memoryLimit: limits.memoryLimit, place: limits.spool)
         if let length, length <= limits.maxBodyBytes { body.reserve(length) }
         self.body = body
@@ -128,14 +136,24 @@ struct ReceivedResponse {
     }
 
     mutating func didReceiveBody(_ bytes: UnsafeRawBufferPointer, of operation: DownloadOperation) -> Bool {
-        received += bytes.count
         transfer.bytes += bytes.count
+        guard isWanted, var chunks else { return take(bytes, of: operation) }
+        defer { self.chunks = chunks }
+        guard let isWanted = chunks.read(bytes, take: { take($0, of: operation) }) else {
+            refuse(WebImageError(.badImageData, "a frame of its aws-chunked coding is broken"))
+            return false
+        }
+        return isWanted
+    }
+
+    private mutating func take(_ bytes: UnsafeRawBufferPointer, of operation: DownloadOperation) -> Bool {
+        received += bytes.count
         guard isWanted else {
             if received - wantedBytes > limits.maxUnwantedBytes { aborted = .unwantedBody }
             return abort == nil
         }
         guard received <= limits.maxBodyBytes else {
-            aborted = .failure(WebImageError(.tooLarge, "more than \(limits.maxBodyBytes) bytes"))
+            refuse(tooLarge)
             return false
         }
         do throws(WebImageError) {
@@ -149,6 +167,8 @@ struct ReceivedResponse {
             return false
         }
     }
+
+    private var tooLarge: WebImageError { WebImageError(.tooLarge, "more than \(limits.maxBodyBytes) bytes") }
 
     /// Drops the body. A short rest is still read, so that the connection can be reused.
     private mutating func refuseImage(_ refusal: WebImageError) -> Bool {

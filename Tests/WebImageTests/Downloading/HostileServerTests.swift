@@ -56,7 +56,9 @@ struct HostileServerTests {
         Row("gzip of gzip of an image", encoded("gzip, gzip", gzip(gzip(picture))), nil, 1),
         Row("40 MB gzip bomb of zeros", .gzipBomb(inflatingTo: 40 << 20), .badImage, 1),
         Row("an image that says it is gzip", encoded("gzip", picture), .badImage, 1),
-        Row("an unknown encoding", encoded("rot13", picture), .badImage, 1),
+        Row("an unknown encoding", encoded("UTF-8", picture), nil, 1),
+        Row("frames of an upload", encoded("aws-chunked", awsChunked(picture)), nil, 1),
+        Row("a page in an unknown encoding", encoded("UTF-8", Array("<p>Sorry</p>".utf8)), .badImage, 1),
         // No HTTP.
         Row("20,000 headers", .init(body: picture, fault: .headerFlood(20_000)), .truncated, 1),
         Row("one 10 MB header", .init(body: picture, fault: .longHeader(10_000_000)), .truncated, 1),

@@ -34,6 +34,13 @@ struct FailureRemedyTests {
         #expect(remedy(.httpError, 403, detail)?.contains(word) == true)
     }
 
+    @Test("An empty 202 of a bot wall is no matter of the statuses that are accepted")
+    func challenged() {
+        let detail = "HTTP 202 (\(AccessDemand.text(status: 202) { _ in [] } ?? ""))"
+        #expect(remedy(.httpError, 202, detail)?.contains("browsers") == true)
+        #expect(remedy(.httpError, 202, "HTTP 202")?.contains("--accept-status") == true)
+    }
+
     /// By the messages of the rules themselves, of which the remedy is recognised.
     @Test("What refused a URL has its own remedy")
     func refused() throws {

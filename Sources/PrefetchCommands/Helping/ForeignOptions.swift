@@ -108,7 +108,7 @@ enum ForeignOptions {
         (["--verify-hash"], "--sha256-column NAME names the column with the expected SHA-256"),
         (
             ["--disallowed-header-directives"],
-            "noai, noimageai, noindex and noimageindex are refused; --ignore-robots-tag"
+            "noai, noimageai, noindex, noimageindex, noml and none are refused; --ignore-robots-tag"
         ),
         (["--robotstxt", "--obey-robots", "--robotstxt-obey"], "--robots reads each site's robots.txt first"),
         (["--enable-wandb", "--prometheus", "--stats"], "prefetch-coord metrics serves metrics for Prometheus"),

@@ -75,7 +75,7 @@ struct RequestArguments: ParsableArguments {
     @Flag(help: "Start a broken large transfer from the first byte instead of resuming it.")
     var noResume = false
 
-    @Option(help: .count("Redirects to follow, 0 to 50. (default: 5)"))
+    @Option(help: .count("Redirects to follow, 0 to 50. (default: 10)"))
     var maxRedirects: Int?
 
     @Option(help: .size("Largest image, up to 4GiB. (default: 64MiB)"))
@@ -95,7 +95,7 @@ struct RequestArguments: ParsableArguments {
 
     @Flag(
         help: ArgumentHelp(
-            "Take images whose X-Robots-Tag is noai, noimageai, noindex or noimageindex; they are refused otherwise.",
+            "Take images whose X-Robots-Tag is noai, noimageai, noindex, noimageindex, noml or none.",
             discussion: "Literal addresses opened by --allow-net have no tag that counts."))
     var ignoreRobotsTag = false
 

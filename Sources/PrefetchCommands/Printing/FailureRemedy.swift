@@ -30,7 +30,7 @@ enum FailureRemedy {
     private static func status(_ status: Int?, _ detail: String) -> String? {
         switch status {
         case 401: return "give credentials: --user NAME:PASSWORD, --bearer TOKEN or --netrc FILE"
-        case 403 where detail.contains("cf-mitigated"):
+        case 403 where detail.contains("cf-mitigated"), 202 where detail.contains("bot walls"):
             return "these sites let only browsers in: ask their owners, and say who you are with --contact"
         case 403 where detail.contains("("):
             return "give credentials that these servers accept: --user NAME:PASSWORD, --bearer TOKEN or --netrc FILE"

@@ -1,12 +1,17 @@
-/// What a server wants from a client that it has sent away with 401 or 403, for the message of the failure.
+/// What a server wants from a client that it has sent away with 401 or 403, or with an empty 202, for the message of the failure.
 enum AccessDemand {
     /// Characters of a challenge that are kept.
     private static let longest = 120
 
     /// Its challenges (WWW-Authenticate, RFC 9110, section 11.6.1), or that it lets only browsers in (`cf-mitigated`, Cloudflare's documentation of challenge
-    /// pages); nil if it does not say.
+    /// pages); for a 202 without a body, with which bot walls hand out their challenge to a browser (`x-amzn-waf-action`, documentation of AWS WAF),
+    /// that it is empty; nil if it does not say.
     /// * `headers`: the values of a response header.
     static func text(status: Int, headers: (String) -> [String]) -> String? {
+        if status == 202 {
+            let action = headers("x-amzn-waf-action")
+            return "an empty body, as bot walls send it" + (action.isEmpty ? "" : ": aws \(cut(action))")
+        }
         guard status == 401 || status == 403 else { return nil }
         let mitigated = headers("cf-mitigated")
         if !mitigated.isEmpty { return "cloudflare \(cut(mitigated)): cf-mitigated" }

@@ -33,8 +33,8 @@ extension ImageDownloader {
         /// a missing one allows everything, one that the server fails to deliver nothing. Its `Crawl-delay`, up to 60 s, is a rate of its host
         /// as ``HostPolicy/requestsPerSecond`` is.
         public var asksRobots = false
-        /// Whether images with noai, noimageai, noindex or noimageindex in `X-Robots-Tag` end as `refused`; default false. Not applied to
-        /// ``ownHosts``, nor to literal addresses allowed by ``AddressPolicy/allow``.
+        /// Whether images with noai, noimageai, noindex, noimageindex, noml or none in `X-Robots-Tag` end as `refused`; default false. Not
+        /// applied to ``ownHosts``, nor to literal addresses allowed by ``AddressPolicy/allow``.
         public var respectsRobotsTag = false
         /// Hosts whose owner downloads: `X-Robots-Tag` does not refuse their images. Names in lower case, or `*.domain` for all names below
         /// a domain. Default: none.
@@ -76,8 +76,8 @@ extension ImageDownloader {
         public var retryMaxDelay = 30.0
         /// Maximum `Retry-After` to honour; default 60. For longer ones the retry comes after this time.
         public var maxRetryAfter = 60.0
-        /// Maximum redirects to follow; default 5.
-        public var maxRedirects = 5
+        /// Maximum redirects to follow; default 10.
+        public var maxRedirects = 10
         /// Maximum body size in bytes, checked during the transfer; default 64 MiB.
         public var maxBodyBytes = 64 << 20
         /// Maximum bytes of all header lines of a response, including preceding 1xx responses; default 64 KiB.

@@ -159,8 +159,8 @@ struct RobotsRules: Sendable, Equatable {
 
 /// The prohibitions of `X-Robots-Tag` for programs that collect images.
 enum RobotsTag {
-    /// Those that img2dataset refuses by default.
-    private static let refused: Set<ByteText> = ["noai", "noimageai", "noindex", "noimageindex"]
+    /// Those that img2dataset refuses by default; `noml`, by which sites say the same; `none`, which is noindex and nofollow.
+    private static let refused: Set<ByteText> = ["noai", "noimageai", "noindex", "noimageindex", "noml", "none"]
     /// Directives with a value, whose name is not a program.
     private static let valued: Set<ByteText> = [
         "unavailable_after", "max-snippet", "max-image-preview", "max-video-preview",

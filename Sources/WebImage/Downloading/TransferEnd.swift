@@ -55,6 +55,9 @@ enum TransferEnd {
             return
         }
         switch status {
+        case 202 where response.isWanted && response.received == 0 && !operation.key.options.contains(.unasked):
+            let demand = AccessDemand.text(status: status, headers: info.headers)
+            self = .failure(WebImageError(status: status, retryAfter: nil, demand: demand))
         case _ where response.isWanted: self = .image(DownloadedImage(&response, info, of: operation))
         case 304 where operation.key.options.contains(.conditional):
             self = .image(DownloadedImage(&response, info, of: operation))

@@ -30,6 +30,23 @@ struct AccessDemandTests {
         #expect(await choosy.failure(server.url("/"))?.message == message)
     }
 
+    @Test(
+        "An empty 202 is a bot wall's challenge, and no image that is bad for ever",
+        arguments: [
+            ([], "HTTP 202 (an empty body, as bot walls send it)"),
+            ([("x-amzn-waf-action", "challenge")], "HTTP 202 (an empty body, as bot walls send it: aws challenge)"),
+        ] as [([(String, String)], String)])
+    func challenge(headers: [(String, String)], message: String) async throws {
+        let server = try OriginServer()
+        server.route("/", OriginResponse(status: 202, headers: headers))
+        server.route("/image", OriginResponse(status: 202, headers: headers, body: [1]))
+        let downloader = try makeDownloader()
+        let error = try #require(await downloader.failure(server.url("/")))
+        #expect(error.message == message && error.outcome == .httpError && error.httpStatus == 202)
+        #expect(!FailedURLPolicy.smart.lists(error))
+        #expect(try await downloader.download(server.url("/image")).body.bytes == [1])
+    }
+
     @Test("A challenge is cut", arguments: [120, 121, 5000])
     func cut(length: Int) {
         let text = AccessDemand.text(status: 401) {

@@ -83,9 +83,10 @@ struct RobotsTests {
         "X-Robots-Tag concerns us where it names nobody or us",
         arguments: [
             (["noai"], "noai"), (["index, NoImageAI"], "noimageai"), (["otherbot: noindex"], nil),
-            (["prefetch: noindex"], "noindex"), (["nofollow", "noindex"], "noindex"), (["none"], nil), ([], nil),
+            (["prefetch: noindex"], "noindex"), (["nofollow", "noindex"], "noindex"), (["none"], "none"), ([], nil),
             (["unavailable_after: 25 Jun 2030 15:00:00 PST, all"], nil), (["otherbot: noindex, noai"], nil),
-            (["max-snippet: 5, noml"], nil), (["max-snippet: 5, noimageindex"], "noimageindex"),
+            (["max-snippet: 5, NoML"], "noml"), (["otherbot: none"], nil),
+            (["max-snippet: 5, noimageindex"], "noimageindex"),
         ] as [([String], String?)])
     func tags(lines: [String], directive: String?) {
         #expect(RobotsTag.refusal(of: lines, agent: "prefetch") == directive)

@@ -25,11 +25,29 @@ public struct HTTPHeader: Sendable, Hashable {
     /// Whether it has this name, in any case of ASCII's letters.
     package func isNamed(_ name: String) -> Bool { self.name.isASCIICaseInsensitivelyEqual(to: name) }
 
-    /// Whether it can be sent without injecting another header line.
-    package var isValid: Bool {
-        !name.isEmpty && name.utf8.allSatisfy(Self.isTokenByte)
-            && value.utf8.allSatisfy { ($0 >= 0x20 || $0 == 9) && $0 != 0x7f }
+    /// Whether it can be sent without injecting another header line, and leaves what is sent on the connection to curl.
+    package var isValid: Bool { objection == nil }
+
+    /// Why it cannot be sent; nil if it can.
+    package var objection: String? {
+        guard !isOfConnection else {
+            return "the header \(name) cannot be set: it is the connection's own"
+        }
+        guard !name.isEmpty, name.utf8.allSatisfy(Self.isTokenByte),
+            value.utf8.allSatisfy({ ($0 >= 0x20 || $0 == 9) && $0 != 0x7f })
+        else { return "the header \(name.prefix(40)) has a character that cannot be sent" }
+        return nil
     }
+
+    /// Whether it is curl's to send.
+    package var isOfConnection: Bool { Self.framing.contains(name.asciiLowercased) }
+
+    /// Where a message ends, whom it is for, and what its connection does next (RFC 9110, section 7.6.1; RFC 9112, sections 3.2, 6 and 9): with
+    /// another one than curl's a server takes the next request on the connection for a body, or for another host.
+    private static let framing: Set<ByteText> = [
+        "content-length", "transfer-encoding", "host", "connection", "te", "upgrade", "expect", "keep-alive",
+        "proxy-connection", "trailer",
+    ]
 
     /// Whether it may be sent after a redirect to another site. Others may carry credentials (`X-Api-Key`, `Private-Token`) and are
     /// dropped.
@@ -39,9 +57,8 @@ public struct HTTPHeader: Sendable, Hashable {
     }
 
     private static let harmless: Set<ByteText> = [
-        "accept", "accept-charset", "accept-encoding", "accept-language", "cache-control", "connection", "dnt",
-        "pragma",
-        "priority", "range", "referer", "save-data", "te", "upgrade-insecure-requests", "user-agent",
+        "accept", "accept-charset", "accept-encoding", "accept-language", "cache-control", "dnt", "pragma",
+        "priority", "range", "referer", "save-data", "upgrade-insecure-requests", "user-agent",
     ]
     /// Conditional headers and browser client hints.
     private static let safePrefixes = ["if-", "sec-ch-", "sec-fetch-", "sec-gpc"]

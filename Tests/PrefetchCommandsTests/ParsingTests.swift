@@ -284,13 +284,15 @@ struct ParsingTests {
     }
 
     @Test(arguments: [
-        ["--allow-net", "10.0.0.0/33"], ["--deny-net", "redis"], ["--header", "novalue"],
+        ["--allow-net", "10.0.0.0/33"], ["--deny-net", "redis"], ["--header", "novalue"], ["--header", "host: a"],
+        ["--header", "Transfer-Encoding: chunked"],
         ["--max-concurrent-downloads", "0"], ["--max-concurrent-downloads", "4097"],
         ["--max-concurrent-downloads", "automatic"],
         ["--lease", "500ms"], ["--cache-max-size", "0"], ["--cache-max-age", "-1"],
         ["--min-free", "x"], ["--cache-expire-by", "size"],
         ["--auth", "bearer"], ["--user", "a:b", "--bearer", "t"], ["--auth-host", "h"], ["--key", "/k"],
-        ["--ipv4", "--ipv6"], ["--download-order", "random"], ["--header-rule", "A: b"], ["--header-rule", "h=A"],
+        ["--ipv4", "--ipv6"], ["--download-order", "random"], ["--header-rule", "A: b"],
+        ["--header-rule", "h=Content-Length: 1"], ["--header-rule", "h=A"],
     ])
     func aFetchOptionThatMakesNoSenseIsRefused(words: [String]) {
         #expect(throws: (any Error).self) { try FetchWords.parse(words).fetch }

@@ -122,9 +122,10 @@ struct JSONLine: Decodable {
                 "a URL has at most \(RequestSettings.maxHeaders) headers of its own, of \(RequestSettings.mostHeaderBytes) bytes in all"
             )
         }
-        for (name, value) in headers ?? [:] where !HTTPHeader(name, value).isValid {
-            throw WebImageError(
-                .invalidConfiguration, "the header \(name.prefix(40)) has a character that cannot be sent")
+        for (name, value) in headers ?? [:] {
+            if let objection = HTTPHeader(name, value).objection {
+                throw WebImageError(.invalidConfiguration, objection)
+            }
         }
         for mirror in mirrors ?? [] where !URLLines.isURL(mirror) {
             throw WebImageError(.invalidConfiguration, "a mirror has to be a URL")

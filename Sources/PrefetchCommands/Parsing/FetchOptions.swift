@@ -176,8 +176,10 @@ struct NetworkOptions: ParsableArguments {
 
     func validate() throws {
         // Not with the word itself: it may be a secret.
-        for header in headers where !header.contains(":") && !header.hasPrefix("@") {
-            throw ValidationError("--header takes 'Name: value' or @FILE")
+        for header in headers where !Self.isHeader(header) && !header.hasPrefix("@") {
+            throw ValidationError(
+                "--header takes 'Name: value' or @FILE, but no header of the connection, such as Host or Content-Length"
+            )
         }
         for (option, texts) in [("--allow-net", allowNet), ("--deny-net", denyNet)] {
             for text in texts where CIDR(text) == nil {
@@ -199,9 +201,12 @@ struct NetworkOptions: ParsableArguments {
         }
         if ipv4 && ipv6 { throw ValidationError("--ipv4 and --ipv6 contradict each other") }
         for rule in headerRule where HeaderRule(rule) == nil && !rule.hasPrefix("@") {
-            throw ValidationError("--header-rule takes 'HOST=Name: value' or @FILE")
+            throw ValidationError(
+                "--header-rule takes 'HOST=Name: value' or @FILE, but no header of the connection, such as Host")
         }
     }
+
+    private static func isHeader(_ text: String) -> Bool { RequestSettings.header(text)?.isOfConnection == false }
 
     private static func servers(_ text: String) -> [String] {
         text.split(separator: ",", omittingEmptySubsequences: false).map(String.init)
@@ -213,7 +218,7 @@ struct NetworkOptions: ParsableArguments {
         settings.allowHosts = allowHosts
         settings.denyHosts = denyHosts
         settings.urlFilters = urlFilters
-        settings.headers = try OptionFile.lines(headers, "--header", wants: "Name: value") { $0.contains(":") }
+        settings.headers = try OptionFile.lines(headers, "--header", wants: "Name: value", where: Self.isHeader)
         settings.headerRules = try OptionFile.lines(headerRule, "--header-rule", wants: "HOST=Name: value") {
             HeaderRule($0) != nil
         }

@@ -194,7 +194,7 @@ struct HeaderRule: Sendable, Equatable {
     init?(_ text: String) {
         let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
         guard parts.count == 2, !parts[0].isEmpty, let header = RequestSettings.header(String(parts[1])),
-            !header.name.isEmpty
+            !header.name.isEmpty, !header.isOfConnection
         else { return nil }
         host = parts[0].asciiLowercased
         name = header.name

@@ -206,7 +206,8 @@ struct BatchHeaders: ParsableArguments {
     func validate() throws {
         // Not with the word itself: it may be a secret.
         for header in headers where RequestSettings.header(header)?.isValid != true {
-            throw ValidationError("--header takes 'Name: value'")
+            throw ValidationError(
+                "--header takes 'Name: value', but no header of the connection, such as Host or Content-Length")
         }
     }
 }

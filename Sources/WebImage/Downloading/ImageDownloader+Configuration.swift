@@ -220,7 +220,7 @@ extension ImageDownloader {
                     DNSServer(server) != nil, "dnsServers must be addresses such as 192.0.2.1 or [2001:db8::1]:53")
             }
             for header in headers {
-                try check(header.isValid, "the header \(header.name) has a character that cannot be sent")
+                if let objection = header.objection { try check(false, objection) }
             }
         }
 

@@ -122,8 +122,8 @@ public actor ImageDownloader {
         cookies: CookieJar? = nil, profile: RequestProfile? = nil, rules: HeaderRules? = nil, permit: DownloadPermit?,
         isChecked: Bool = false, progress: (@Sendable (Int, Int) -> Void)? = nil
     ) async throws(WebImageError) -> DownloadedImage {
-        if let bad = headers.first(where: { !$0.isValid }) {
-            throw WebImageError(.invalidConfiguration, "the header \(bad.name) has a character that cannot be sent")
+        if let objection = headers.lazy.compactMap(\.objection).first {
+            throw WebImageError(.invalidConfiguration, objection)
         }
         let cookies = options.contains(.handleCookies) ? cookies ?? ownJar : nil
         let key = DownloadOperation.Key(
@@ -275,8 +275,8 @@ public actor ImageDownloader {
     /// Sets a header of all later requests; nil removes it.
     /// - Throws: `invalidConfiguration` if it cannot be sent.
     public func setValue(_ value: String?, forHTTPHeaderField name: String) throws(WebImageError) {
-        guard HTTPHeader(name, value ?? "").isValid else {
-            throw WebImageError(.invalidConfiguration, "the header \(name) has a character that cannot be sent")
+        if let objection = HTTPHeader(name, value ?? "").objection {
+            throw WebImageError(.invalidConfiguration, objection)
         }
         var new = configuration
         new.setValue(value, forHTTPHeaderField: name)

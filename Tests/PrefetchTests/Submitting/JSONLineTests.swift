@@ -117,6 +117,11 @@ struct JSONLineTests {
                 "line 2: a URL has at most 64 headers of its own, of 16384 bytes in all"
             ),
             (#"{"url":"http://h/a","headers":{"A":"b\r\nC: d"}}"#, "line 2: the header A has a character"),
+            (
+                #"{"url":"http://h/a","headers":{"Content-length":"9"}}"#,
+                "line 2: the header Content-length cannot be set"
+            ),
+            (#"{"url":"http://h/a","headers":{"TE":"trailers"}}"#, "line 2: the header TE cannot be set"),
             (#"{"url":"http://h/a","mirrors":["x"]}"#, "line 2: a mirror has to be a URL"),
         ])
     func refused(line: String, says text: String) {

@@ -221,6 +221,24 @@ struct ImageDownloaderTests {
         #expect(try await downloader.download(server.url("/good")).body.count == 100_000)
     }
 
+    @Test(
+        "A header that frames the connection is refused, wherever it is given",
+        arguments: [
+            "Content-Length", "transfer-encoding", "Host", "CONNECTION", "TE", "Upgrade", "Expect", "Keep-Alive",
+            "Proxy-Connection", "Trailer",
+        ])
+    func framing(name: String) async throws {
+        let header = HTTPHeader(name, "1")
+        #expect(!header.isValid && header.isOfConnection)
+        let downloader = try makeDownloader()
+        let error = await downloader.failure("http://127.0.0.1:1/", headers: [header])
+        #expect(error?.code == .invalidConfiguration && error?.message.contains(name) == true)
+        await #expect(throws: WebImageError.self) { try await downloader.setValue("1", forHTTPHeaderField: name) }
+    }
+
+    @Test("Names that only look like them are sent", arguments: ["Content-Lengths", "X-Host", "\u{212A}eep-Alive"])
+    func likeFraming(name: String) { #expect(!HTTPHeader(name, "1").isOfConnection) }
+
     @Test("A setting out of range is refused by name")
     func validates() {
         let changes: [(String, (inout ImageDownloader.Configuration) -> Void)] = [
@@ -229,7 +247,8 @@ struct ImageDownloaderTests {
             ("maxTime", { $0.maxTime = .nan }), ("maxAttempts", { $0.maxAttempts = 0 }),
             ("maxRedirects", { $0.maxRedirects = -1 }), ("maxBodyBytes", { $0.maxBodyBytes = 0 }),
             ("retryBaseDelay", { $0.retryBaseDelay = -1 }), ("maxConnectionsPerHost", { $0.maxConnectionsPerHost = 0 }),
-            ("X Y", { $0.headers = [HTTPHeader("X Y", "1")] }), ("memoryLimit", { $0.memoryLimit = -1 }),
+            ("X Y", { $0.headers = [HTTPHeader("X Y", "1")] }), ("hOST", { $0.headers = [HTTPHeader("hOST", "h")] }),
+            ("memoryLimit", { $0.memoryLimit = -1 }),
         ]
         for (name, change) in changes {
             let error = #expect(throws: WebImageError.self) { _ = try makeDownloader(change) }

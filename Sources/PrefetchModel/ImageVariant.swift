@@ -14,6 +14,8 @@ public struct ImageVariant: Sendable, Equatable {
     public var quality = 90
     /// Whether EXIF data and colour profile are left out; default false: kept, with the orientation applied.
     public var stripsMetadata = false
+    /// Whether animations are changed, too, so that their first frame is left (`transformAnimatedImage`); default false: they stay whole.
+    public var transformsAnimations = false
     /// Whether the original is stored too, under its own key; default false.
     public var keepsOriginal = false
 
@@ -22,6 +24,9 @@ public struct ImageVariant: Sendable, Equatable {
 
     /// Whether no image is changed.
     public var isIdentity: Bool { resize == nil && limitBytes == nil && format == nil && !stripsMetadata }
+
+    /// In the keys of what changes animations, too.
+    package static let stillKey = "still"
 
     /// Names the change in cache keys, such as `256x256-cover-jpeg-q95`.
     public var transformerKey: String {
@@ -32,6 +37,7 @@ public struct ImageVariant: Sendable, Equatable {
         if let format { parts.append(format.rawValue) }
         if quality != 90 { parts.append("q\(quality)") }
         if stripsMetadata { parts.append("strip") }
+        if transformsAnimations { parts.append(Self.stillKey) }
         return parts.joined(separator: "-")
     }
 
@@ -41,7 +47,7 @@ public struct ImageVariant: Sendable, Equatable {
 
 extension ImageVariant: Codable {
     private enum CodingKeys: String, CodingKey {
-        case width, height, fit, up, limitBytes, format, quality, strip, keepOriginal
+        case width, height, fit, up, limitBytes, format, quality, strip, still, keepOriginal
     }
 
     /// Whatever a record says, within the ranges of the options.
@@ -59,6 +65,7 @@ extension ImageVariant: Codable {
         format = try record.decodeIfPresent(ImageFormat.self, forKey: .format)
         quality = min(max(1, try record.decodeIfPresent(Int.self, forKey: .quality) ?? quality), 100)
         stripsMetadata = try record.decodeIfPresent(Bool.self, forKey: .strip) ?? stripsMetadata
+        transformsAnimations = try record.decodeIfPresent(Bool.self, forKey: .still) ?? transformsAnimations
         keepsOriginal = try record.decodeIfPresent(Bool.self, forKey: .keepOriginal) ?? keepsOriginal
     }
 
@@ -73,6 +80,7 @@ extension ImageVariant: Codable {
         try record.encodeIfPresent(format, forKey: .format)
         if quality != 90 { try record.encode(quality, forKey: .quality) }
         if stripsMetadata { try record.encode(true, forKey: .strip) }
+        if transformsAnimations { try record.encode(true, forKey: .still) }
         if keepsOriginal { try record.encode(true, forKey: .keepOriginal) }
     }
 }

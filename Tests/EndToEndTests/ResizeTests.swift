@@ -67,6 +67,13 @@ struct ResizeTests {
         #expect(try await run([]).contains(#""hit":4"#))
         #expect(try await images() == ["jpeg 400 300 1", "png 90 200 1", "gif 90 90 2", "webp 300 30 1"])
         #expect(origin.requestCount() == 8)
+
+        // Whether animations are changed is in the key: neither batch is given the other's file.
+        for (options, gif) in [(["--options", "transformAnimatedImage"], "jpeg 90 90 1"), ([], "gif 90 90 2")] {
+            #expect(try await run(["--resize", "100x100"] + options).contains(#""hit":4"#))
+            #expect(try await images() == ["jpeg 100 75 1", "png 45 100 1", gif, "webp 100 10 1"])
+        }
+        #expect(origin.requestCount() == 8)
     }
 
     @Test("What cannot be is a usage error with a hint")

@@ -16,8 +16,7 @@ struct BatchImages: Sendable {
         originalRule = CacheKeyRule.original(options)
         rules = options.rules
         headerRules = HeaderRules(rules)
-        let transformsAnimations = options.ofLoads.contains(.transformAnimatedImage)
-        recipe = options.storedVariant.map { VariantRecipe($0, transformsAnimations: transformsAnimations) }
+        recipe = options.storedVariant.map(VariantRecipe.init)
     }
 
     /// A load of the image as the batch stores it.

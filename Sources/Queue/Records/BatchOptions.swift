@@ -96,12 +96,13 @@ public struct BatchOptions: Sendable, Codable, Equatable {
         return all
     }
 
-    /// How images are changed: ``variant``, with the option `scaleDownLargeImages`; nil: not.
+    /// How images are changed: ``variant``, with the options `scaleDownLargeImages` and `transformAnimatedImage`; nil: not.
     package var storedVariant: ImageVariant? {
         var stored = variant ?? ImageVariant()
         if options.contains(.scaleDownLargeImages) {
             stored.limitBytes = min(stored.limitBytes ?? .max, ImageVariant.scaleDownLimitBytes)
         }
+        if options.contains(.transformAnimatedImage) { stored.transformsAnimations = true }
         return stored.isIdentity ? nil : stored
     }
 

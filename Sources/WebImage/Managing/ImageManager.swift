@@ -165,9 +165,9 @@ public final class ImageManager: ImageLoading {
         if request.rules != nil { request.level = max(request.level, .header) }
         request.willRefresh = willRefresh
         request.transformation = transformation(of: url, options)
-        if let variant = image.variant {
-            request.apply(
-                VariantRecipe(variant, transformsAnimations: options.contains(.transformAnimatedImage)))
+        if var variant = image.variant {
+            if options.contains(.transformAnimatedImage) { variant.transformsAnimations = true }
+            request.apply(VariantRecipe(variant))
         } else if let transformer = configuration.transformer {
             request.apply(
                 VariantRecipe(
@@ -208,8 +208,8 @@ public final class ImageManager: ImageLoading {
         if delegate != nil {
             let transformsAnimations = options.contains(.transformAnimatedImage)
             transformation.transform = { [self] body, info in
-                guard !info.isAnimated || transformsAnimations else { return nil }
-                return delegate?.imageManager(self, transformDownloadedImage: body, info: info, for: url)
+                guard let delegate, !info.isAnimated || transformsAnimations else { return body }
+                return delegate.imageManager(self, transformDownloadedImage: body, info: info, for: url)
             }
         }
         if let serialize = configuration.cacheSerializer {

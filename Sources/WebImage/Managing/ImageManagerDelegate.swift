@@ -26,10 +26,11 @@ public protocol ImageManagerDelegate: AnyObject, Sendable {
     ///   - image: its bytes.
     ///   - info: result of its check.
     ///   - url: the URL as given, byte for byte.
-    /// - Returns: another image to verify and store instead; nil (default): keep it.
+    /// - Returns: `image` (default), which stays as it is, or another one to verify and store instead; nil: nothing is stored, and the load
+    ///   ends with `imageRefused`, which the list of failed URLs does not take.
     func imageManager(
         _ imageManager: ImageManager, transformDownloadedImage image: ImageBody, info: ImageInfo, for url: String
-    ) -> [UInt8]?
+    ) -> ImageBody?
 }
 
 extension ImageManagerDelegate {
@@ -41,8 +42,8 @@ extension ImageManagerDelegate {
         _ imageManager: ImageManager, shouldBlockFailedURL url: String, with error: WebImageError
     ) -> Bool? { nil }
 
-    /// Returns nil.
+    /// Returns the image.
     public func imageManager(
         _ imageManager: ImageManager, transformDownloadedImage image: ImageBody, info: ImageInfo, for url: String
-    ) -> [UInt8]? { nil }
+    ) -> ImageBody? { image }
 }

@@ -458,9 +458,14 @@ package final class LoadPipeline: Sendable {
             }
             (body, info) = try made(variant, of: body, info, request)
         }
-        if let bytes = request.transformation?.transform?(body, info) {
-            body = ImageBody(bytes)
-            info = try verified(body, request)
+        if let transform = request.transformation?.transform {
+            guard let transformed = transform(body, info) else {
+                throw WebImageError(.imageRefused, "transformDownloadedImage returned no image")
+            }
+            if transformed !== body {
+                body = transformed
+                info = try verified(body, request)
+            }
         }
         var (file, fileInfo) = (body, info)
         if let bytes = request.transformation?.serialize?(body, info) {

@@ -10,15 +10,16 @@ package struct VariantRecipe: Sendable {
         case transformer(any ImageTransformer)
     }
 
-    package init(_ variant: ImageVariant, transformsAnimations: Bool) {
+    package init(_ variant: ImageVariant) {
         key = variant.transformerKey
         keepsOriginal = variant.keepsOriginal
-        self.transformsAnimations = transformsAnimations
+        transformsAnimations = variant.transformsAnimations
         source = .variant(variant)
     }
 
     init(_ transformer: any ImageTransformer, transformsAnimations: Bool, keepsOriginal: Bool) {
-        key = transformer.transformerKey
+        let own = transformer.transformerKey
+        key = transformsAnimations && !own.isEmpty ? "\(own)-\(ImageVariant.stillKey)" : own
         self.keepsOriginal = keepsOriginal
         self.transformsAnimations = transformsAnimations
         source = .transformer(transformer)

@@ -20,8 +20,9 @@ struct VariantLoadTests {
         var variant = ImageVariant()
         variant.resize = PixelSize(width: width, height: height)
         variant.fit = fit
+        variant.transformsAnimations = animations
         change(&variant)
-        return VariantRecipe(variant, transformsAnimations: animations)
+        return VariantRecipe(variant)
     }
 
     private func load(

@@ -47,7 +47,7 @@ struct PortedCoderTests {
             // Without an option nothing of it is transformed or encoded again.
             var variant = ImageVariant()
             variant.resize = PixelSize(width: 10, height: 10)
-            let recipe = VariantRecipe(variant, transformsAnimations: false)
+            let recipe = VariantRecipe(variant)
             let bytes = try sample.bytes.withUnsafeBytes { try recipe.bytes(of: $0, info, key: "a", coder: coder) }
             #expect(bytes == nil)
         }

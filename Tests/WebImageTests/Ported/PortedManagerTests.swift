@@ -102,6 +102,31 @@ struct PortedManagerTests {
         #expect(await manager.failure(second)?.code == .badImageData)
     }
 
+    @Test("transformDownloadedImage without an image: nothing is stored or listed, and a cached image stays")
+    func transformsIntoNothing() async throws {
+        let (url, _) = fixture.image("/a.png", size: 50)
+        let manager = try fixture.manager()
+        let nothing = TransformingDelegate { _ in nil }
+        manager.delegate = nothing
+        for _ in 1...2 {
+            let failure = await manager.failure(url)
+            #expect(failure?.code == .imageRefused && failure?.message == "transformDownloadedImage returned no image")
+        }
+        #expect(fixture.origin.requestCount() == 2)
+        #expect(await manager.cache.containsImage(forKey: url) == .none)
+        #expect(!manager.failedURLs.contains(url))
+
+        // A delegate that does not transform keeps the image.
+        let (other, bytes) = fixture.image("/b.png", size: 20)
+        let silent = SilentDelegate()
+        manager.delegate = silent
+        let kept = try await manager.loadImage(with: other)
+        #expect(readFile(try #require(kept.path)) == bytes)
+        manager.delegate = nothing
+        await #expect(throws: WebImageError.self) { try await manager.loadImage(with: other, options: .refreshCached) }
+        #expect(readFile(try #require(kept.path)) == bytes)
+    }
+
     @Test("SDWebImageManagerTests 09 ThatCacheKeyFilterWork")
     func cacheKeyFilter() async throws {
         let (url, bytes) = fixture.image("/50x50.png")
@@ -153,5 +178,7 @@ final class TransformingDelegate: ImageManagerDelegate {
     init(_ transform: @escaping @Sendable (ImageInfo) -> [UInt8]?) { self.transform = transform }
     func imageManager(
         _ imageManager: ImageManager, transformDownloadedImage image: ImageBody, info: ImageInfo, for url: String
-    ) -> [UInt8]? { transform(info) }
+    ) -> ImageBody? { transform(info).map { ImageBody($0) } }
 }
+
+private final class SilentDelegate: ImageManagerDelegate {}

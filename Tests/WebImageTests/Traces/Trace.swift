@@ -80,10 +80,10 @@ final class Trace: ImageManagerDelegate, ImagePrefetcherDelegate {
 
     func imageManager(
         _ imageManager: ImageManager, transformDownloadedImage image: ImageBody, info: ImageInfo, for url: String
-    ) -> [UInt8]? {
-        guard transforms else { return nil }
+    ) -> ImageBody? {
+        guard transforms else { return image }
         note("  transformDownloadedImage \(url) \(info.width) x \(info.height)")
-        return GeneratedImage.png(seed: 4, width: 4, height: 4)
+        return ImageBody(GeneratedImage.png(seed: 4, width: 4, height: 4))
     }
 
     func imagePrefetcher(
@@ -126,8 +126,8 @@ final class CancellingDelegate: ImageManagerDelegate {
 
     func imageManager(
         _ imageManager: ImageManager, transformDownloadedImage image: ImageBody, info: ImageInfo, for url: String
-    ) -> [UInt8]? {
+    ) -> ImageBody? {
         cancel(in: .transform)
-        return nil
+        return image
     }
 }

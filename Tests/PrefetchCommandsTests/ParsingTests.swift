@@ -68,7 +68,7 @@ struct ParsingTests {
             "--drain-timeout", "5s", "--cache-max-age", "7d", "--cache-max-size", "2GiB", "--cache-expire-by",
             "accessed", "--min-free", "1MB", "--host-group", "example.org", "--host-failures", "3", "--host-timeout",
             "4s", "--no-back-off", "--netrc", folder.path("netrc"), "--user", "a:b", "--auth", "digest", "--auth-host",
-            "h", "--cert", "/c", "--key", "/k", "--ipv4", "--http1", "--download-order", "lifo", "--header-rule",
+            "h", "--cert", "/c", "--key", "/k", "--ipv4", "--http2", "--download-order", "lifo", "--header-rule",
             "h=A: b", "--transfer-log", "/t", "--limit-rate", "1MB", "--cache-mode", "0770", "--strict-cache",
             "--plain-files", "--read-only-cache", "/r", "--dns-servers", "192.0.2.1,[2001:db8::1]:53",
             "--allow-host", "*.example.org", "--deny-host", "x.example.org", "--url-filter", "a+",
@@ -258,20 +258,20 @@ struct ParsingTests {
         folder.write(Array("secret\nrest\n".utf8), to: "token")
         let downloads = try FetchWords.parse([
             "--netrc", folder.path("netrc"), "--bearer", "@\(folder.path("token"))", "--auth-host", "B.test",
-            "--header-rule", "h=A: b", "--header-rule", "h=User-Agent:", "--ipv6", "--http1", "--proxy",
+            "--header-rule", "h=A: b", "--header-rule", "h=User-Agent:", "--ipv6", "--http2", "--proxy",
             "socks5h://127.0.0.1:1",
         ]).fetch.settings().downloads()
         #expect(
             downloads.credentials == [
                 Credential(user: "me", password: "pw", hosts: ["h"]), Credential(bearer: "secret", hosts: ["b.test"]),
             ])
-        #expect(downloads.ipVersion == .v6 && !downloads.usesHTTP2 && downloads.proxy == "socks5h://127.0.0.1:1")
+        #expect(downloads.ipVersion == .v6 && downloads.usesHTTP2 && downloads.proxy == "socks5h://127.0.0.1:1")
         let filter = try #require(downloads.headersFilter)
         let agent = HTTPHeader("User-Agent", "x")
         #expect(filter("http://H/a", [agent]) == [HTTPHeader("A", "b")])
         #expect(filter("http://other/a", [agent]) == [agent])
         let plain = try FetchSettings().downloads(environment: [:])
-        #expect(plain.maxTotalTime == nil && plain.maxSlowTime == 60 && plain.slowSpeed == 65_536)
+        #expect(!plain.usesHTTP2 && plain.maxTotalTime == nil && plain.maxSlowTime == 60 && plain.slowSpeed == 65_536)
         #expect(plain.maxConnectionsPerHost == 6 && !plain.limitsOpenedAddresses && plain.maxBodyBytes == 64 << 20)
         #expect(throws: PrefetchError.self) { try FetchWords.parse(["--netrc", folder.path("none")]).fetch.settings() }
     }

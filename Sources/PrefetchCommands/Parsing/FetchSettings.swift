@@ -29,7 +29,7 @@ struct FetchSettings: Codable, Sendable, Equatable {
     var auth = Credential.Scheme.basic.rawValue
     var certificateFile: String?, keyFile: String?
     var ipVersion = ImageDownloader.Configuration.IPVersion.any.rawValue
-    var usesHTTP2 = true
+    var usesHTTP2 = false
     var order = DownloadExecutionOrder.fifo.rawValue
     var transferLog: String?
     var hostGroups: [String] = []

@@ -19,7 +19,7 @@ class Peers:
         self.urls, self.path, self.in_flight, self.silence = urls, path, in_flight, silence
         self.words = {
             "prefetch": (lambda folder: self.prefetch(folder, *LIKE), (0, 3)),
-            "prefetch, HTTP/1.1": (lambda folder: self.prefetch(folder, *LIKE, "--http1"), (0, 3)),
+            "prefetch, HTTP/2": (lambda folder: self.prefetch(folder, *LIKE, "--http2"), (0, 3)),
             "prefetch, defaults": (self.prefetch, (0, 3)),
             "bare": (lambda folder: self.floor(folder, "none"), (0,)),
             "bare, HTTP/1.1": (lambda folder: self.floor(folder, "none", "-1"), (0,)),

@@ -56,7 +56,7 @@ def nginx(bench, root, port, tls):
     )
     with open(f"{folder}/nginx.conf", "w", encoding="ascii") as file:
         file.write(text)
-    return ["nginx", "-p", folder, "-c", f"{folder}/nginx.conf"], ["--ca-file", f"{folder}/cert.pem"] if tls else []
+    return ["nginx", "-p", folder, "-c", f"{folder}/nginx.conf"], ["--http2", "--ca-file", f"{folder}/cert.pem"] if tls else []
 
 
 def apache(bench, root, port):

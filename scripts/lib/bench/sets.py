@@ -34,7 +34,7 @@ SETS = {
     "hostile": (27_000, 4_000, 32, ["prefetch", "curl", "wget2", "aria2", "aiohttp"], "stalls, drips, errors and cut bodies in the list"),
     "defaults": (27_000, 4_000, 64, ["prefetch, defaults", "bare, same checks", PASS], "the time to a cache of which every file was decoded and hashed"),
     "hits": (27_000, 40_000, 64, ["prefetch"], "the same list again over a full cache"),
-    "https": (27_000, 5_000, 64, ["prefetch", "prefetch, HTTP/1.1", "bare", "curl", "curl, HTTP/1.1", "wget2"], "HTTPS, verified certificates"),
+    "https": (27_000, 5_000, 64, ["prefetch", "prefetch, HTTP/2", "bare", "curl", "curl, HTTP/1.1", "wget2"], "HTTPS, verified certificates"),
     "hosts": (27_000, 5_000, 64, ["prefetch", "bare", "curl", "wget2"], "many hosts"),
 }
 # The numbers of hosts of a set, if there are others than 1; each is an address of its own, and the n-th has n to the -0.9th as many URLs.

@@ -146,4 +146,34 @@ struct FairnessTests {
         #expect(try await remote.queue.batches.status(of: "high")?.state == .running)
         for worker in workers { #expect(await worker.wait() == .exited(0)) }
     }
+
+    @Test(
+        "A single URL of a higher priority is requested before what a worker has claimed, and leaves no claims behind it"
+    )
+    func single() async throws {
+        let remote = try await RemoteBatch()
+        // Long enough that a worker of four has room for a second job of 256 only after a minute.
+        let origin = try origin(delay: 0.25)
+        let options = fast(["--job-size", "256"])
+        _ = try await remote.submit(urls(origin, "bulk", 8000), as: "bulk", options)
+        let workers = try await remote.workers(1, ["--max-concurrent-downloads", "4"])
+        try await until { origin.requestCount() >= 8 }
+        let name = try #require(try await remote.queue.workers.names().first)
+        func held() async throws -> [String] {
+            let key = RedisArgument(remote.queue.keys.owned(by: name))
+            let keys = try await remote.queue.connection.command(["HKEYS", key])
+            return (keys.array ?? []).compactMap { $0.string }.filter { $0.hasPrefix("bulk:") }
+        }
+        for number in 1...2 {
+            let before = origin.requestCount()
+            _ = try await remote.submit(
+                urls(origin, "single-\(number)", 1), as: "single-\(number)", fast(["--priority", "high"]))
+            try await until { try await remote.queue.batches.status(of: "single-\(number)")?.state == .done }
+            // Not behind the 256 of its job; a heartbeat later is enough.
+            #expect(origin.requestCount() - before < 200)
+            #expect(try await held().count <= 2)
+        }
+        _ = try await remote.queue.batches.cancel(batch: "bulk")
+        for worker in workers { #expect(await worker.wait() == .exited(0)) }
+    }
 }

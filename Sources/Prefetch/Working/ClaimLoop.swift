@@ -18,6 +18,8 @@ final class ClaimLoop {
     /// The Redis connection on which it last reported its claims.
     private var syncedConnection = 0
     private var lastJobSize = 64
+    /// The lowest priority that this worker has, once Redis said that it is the turn of a higher one.
+    private var above: PrefetchPriority?
     /// Whether the last claim returned no job.
     private(set) var lacksWork = false
     /// Time of the last claim with jobs, and the factor for the size of the next.
@@ -35,6 +37,12 @@ final class ClaimLoop {
         self.hasClaimed = hasClaimed
     }
 
+    /// * `above`: the lowest priority of this worker's batches, if it is the turn of a higher one.
+    func heed(above: PrefetchPriority?) {
+        self.above = above
+        if above != nil { worker.jobs.room.ring() }
+    }
+
     private var isLeaving: Bool { worker.shutdown.draining.isOpen || Task.isCancelled }
 
     /// Claims until the worker leaves; the jobs run as tasks of the group.
@@ -44,15 +52,15 @@ final class ClaimLoop {
             await worker.fault.wait()
             await worker.hold.wait()
             await agree()
-            let count = await claimable()
-            guard count > 0 else {
+            guard let share = await share() else {
                 await jobs.room.wait(atMost: .milliseconds(200))
                 continue
             }
             let (name, next) = (worker.registration.name, worker.registration.sequence + 1)
             let result = await persist { queue async throws(RedisError) in
                 try await queue.jobs.claim(
-                    worker: name, sequence: next, count: count, lease: worker.configuration.lease)
+                    worker: name, sequence: next, count: share.jobs, lease: worker.configuration.lease,
+                    urls: share.urls, above: share.above)
             }
             switch result {
             case .claimed(let claims) where !claims.isEmpty:
@@ -70,8 +78,9 @@ final class ClaimLoop {
                 hasClaimed.ring()
                 room.workBell.ring()
             case .claimed:
-                lacksWork = true
                 worker.registration.didClaim(next)
+                if share.above != nil { continue }
+                lacksWork = true
                 if isBurst, jobs.batches.isEmpty, await nothingIsLeft() { return }
                 await waitForWork()
             case .paused:
@@ -84,29 +93,40 @@ final class ClaimLoop {
         }
     }
 
-    /// Number of jobs to claim: enough to keep the transfers busy, and no more, so that other workers get some.
-    private nonisolated(nonsending) func claimable() async -> Int {
+    /// What to claim: jobs until there are so many URLs.
+    private struct Share {
+        var jobs = 8
+        var urls: Int
+        var above: PrefetchPriority?
+    }
+
+    /// Enough to keep the transfers busy, and no more, so that other workers get some: nothing beyond the job that fills the room. Nil:
+    /// nothing, unless a higher priority is waiting for its turn.
+    private nonisolated(nonsending) func share() async -> Share? {
         let jobs = worker.jobs
         // While Redis refuses reports of a batch, its unreported outcomes must not grow forever.
-        guard !reports.hasRefused || jobs.unreportedCount < Self.maxUnreported else { return 0 }
+        guard !reports.hasRefused || jobs.unreportedCount < Self.maxUnreported else { return nil }
         // Stalled URLs, and those waiting for a retry or for their host, hold no slot of the downloader.
         let waiting = room.makeRoom(for: await worker.manager.downloader.activity)
         let open = jobs.openCount
         // Small jobs come from a short list: each worker claims little more than it can transfer at once, or the first to wake would take
         // most of it; and it claims again when that surplus is gone, not for each URL.
         let most = room.concurrency
-        let ahead = lastJobSize < 64 ? max(1, most / 4) : most
+        let ahead = lastJobSize < 64 ? max(1, most / 4) : min(most, PrefetchJob.maxCount)
         let wanted = most + ahead - (open - waiting)
         let missing = (lastJobSize < 64 ? ahead : 1) - wanted
         guard missing <= 0, worker.slots.used < worker.slots.limit else {
             // Not for each URL that ends until then.
             jobs.wake(below: open - max(0, missing - 1))
-            return 0
+            // Its downloader starts them first.
+            guard let above, jobs.openCount(above: above) < most else { return nil }
+            self.above = nil
+            return Share(jobs: 1, urls: 1, above: above)
         }
         // A worker that ended all its jobs within 200 ms had hits or listed URLs: it claims up to four times as many, since a claim and a
         // report cost Redis more than the jobs in them. The first transfer resets that.
-        reach = jobs.openCount == 0 && .now - claimedAt < .milliseconds(200) ? min(4, reach * 2) : 1
-        return min(8, max(1, wanted / max(1, lastJobSize)) * reach)
+        reach = open == 0 && .now - claimedAt < .milliseconds(200) ? min(4, reach * 2) : 1
+        return Share(urls: wanted + (reach - 1) * lastJobSize)
     }
 
     /// Blocks until there is work: BLMOVE leaves the bell in place. A minute at most: the bell may have been lost.

@@ -142,6 +142,7 @@ final class HeartbeatLoop {
             warnOfUnlisted(orders.unlisted ?? 0)
             await reports.tellHosts()
             await hosts.learn(orders.hostsVersion)
+            claims.heed(above: orders.above)
             if orders.shouldReap { reaper.bell.ring() }
         case .lost(let name): await worker.rejoin(after: name)
         case .failed(let error):

@@ -57,6 +57,13 @@ final class JobLedger: Sendable {
     /// URLs that have not ended and are not left to others.
     var openCount: Int { state.withLock { $0.open } }
 
+    /// Those of a higher priority.
+    func openCount(above priority: PrefetchPriority) -> Int {
+        state.withLock { state in
+            state.runs.values.reduce(0) { $0 + ($1.claim.priority.isAbove(priority) ? max(0, $1.open - $1.left) : 0) }
+        }
+    }
+
     var batches: Set<BatchIdentity> { state.withLock { Set($0.runs.values.map(\.claim.batch)) } }
 
     /// Names of the claims made under this worker name.

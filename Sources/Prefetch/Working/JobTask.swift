@@ -11,6 +11,8 @@ final class JobTask: Sendable {
     let batch: BatchContext
     /// The minimum validation of its images.
     let level: ValidationLevel
+    /// Of its batch when it was claimed: its URLs are requested before those of a lower one.
+    let priority: PrefetchPriority
     /// Revoked when the job is called back.
     let permit: DownloadPermit
     /// The name of the claim if a URL of the job may have killed a worker: it is decoded alone.
@@ -24,6 +26,7 @@ final class JobTask: Sendable {
         self.entry = entry
         self.batch = batch
         level = max(batch.options.validate, worker.configuration.minimumLevel)
+        priority = run.claim.priority
         permit = run.permit
         claim = run.claim
         claimant = run.worker
@@ -104,7 +107,7 @@ final class JobTask: Sendable {
             for (number, url) in open.enumerated() {
                 if granted == 0 {
                     granted = min(worker.slots.step, open.count - number)
-                    guard await worker.slots.acquire(granted, permit: permit) else {
+                    guard await worker.slots.acquire(granted, priority: priority, permit: permit) else {
                         entry.leave(count: open.count - number)
                         break
                     }

@@ -122,6 +122,10 @@ struct URLRun: Sendable {
         request.profile = batch.profile
         request.needsPath = false
         entry.settings?.apply(to: &request)
+        // An option of the batch or the line goes before the batch's priority.
+        if request.options.isDisjoint(with: [.highPriority, .lowPriority]) {
+            request.options.formUnion(job.priority.option)
+        }
         request.permit = job.permit
         if worker.configuration.history != nil {
             request.willUseNetwork = { [job, position] in job.entry.noteRequest(position) }

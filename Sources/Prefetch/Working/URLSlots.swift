@@ -1,10 +1,11 @@
 internal import Threading
 internal import WebImage
 
-/// Limits the started URLs of a worker, first come first served.
+/// Limits the started URLs of a worker: the highest priority first, of one priority the first come.
 final class URLSlots: Sendable {
     private struct Request {
         var count: Int
+        var priority: PrefetchPriority
         var permit: DownloadPermit?
         var waiter: Waiter<Bool>
     }
@@ -45,7 +46,9 @@ final class URLSlots: Sendable {
     var used: Int { state.withLock { $0.used } }
 
     /// Takes `count` slots; false, without taking any, if the task was cancelled, the permit was revoked or the slots are closed.
-    func acquire(_ count: Int = 1, permit: DownloadPermit? = nil) async -> Bool {
+    func acquire(
+        _ count: Int = 1, priority: PrefetchPriority = .normal, permit: DownloadPermit? = nil
+    ) async -> Bool {
         let waiter = Waiter<Bool>()
         let answer: Bool? = state.withLock { state in
             if state.isClosed || permit?.isRevoked == true { return false }
@@ -53,7 +56,9 @@ final class URLSlots: Sendable {
                 state.used += count
                 return true
             }
-            state.requests.append(Request(count: count, permit: permit, waiter: waiter))
+            let place = state.requests.firstIndex { priority.isAbove($0.priority) } ?? state.requests.count
+            state.requests.insert(
+                Request(count: count, priority: priority, permit: permit, waiter: waiter), at: place)
             return nil
         }
         if let answer { return answer }

@@ -14,7 +14,7 @@ struct ReprioritiseCommand: AsyncParsableCommand {
               prefetch-coord reprioritise urls-7f3a high --cache ./cache
               prefetch-coord reprioritise urls-7f3a --order lifo
 
-            Of 16 turns, high gets 11, normal 4 and low 1; unused turns go to the others.
+            Of 16 URLs, high gets 11, normal 4 and low 1; those without URLs leave theirs to the others.
             Jobs that workers have taken already are not recalled.
             """,
         aliases: ["reprioritize"])

@@ -6,7 +6,7 @@ extension PrefetchKeys {
 
     static let ofQueue: [Typed] = [
         ("batches", "zset"), ("running", "set"), ("ready:high", "list"), ("ready:normal", "list"),
-        ("ready:low", "list"), ("bell", "list"), ("wheel", "string"), ("paused", "string"), ("concurrency", "string"),
+        ("ready:low", "list"), ("bell", "list"), ("turns", "hash"), ("paused", "string"), ("concurrency", "string"),
         ("workers", "zset"), ("gone", "zset"), ("hold", "string"), ("clock", "hash"), ("dead", "list"),
         ("held", "hash"),
         ("losses", "hash"),

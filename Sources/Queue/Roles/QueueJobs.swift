@@ -8,6 +8,7 @@ package struct QueueJobs: Sendable {
     package struct Claim: Sendable, Equatable {
         package var job: PrefetchJob
         package var nonce: String
+        package var priority = PrefetchPriority.normal
         /// One byte per URL: 0 = open, otherwise settled already, by a worker that died or whose report was late.
         package var outcomes: [UInt8]
         /// Deaths of workers that had the job and reported nothing new of it.
@@ -30,33 +31,38 @@ package struct QueueJobs: Sendable {
 
     private static let claim = QueueScript.script(PackageResources.CLAIM_lua)
 
-    /// Claims up to `count` jobs.
+    /// Claims up to `count` jobs, and none after those that have `urls` URLs.
     /// * `sequence`: increased by the worker after each claim whose reply it has read.
     /// * `lease`: milliseconds from now until other workers may take the worker's jobs.
+    /// * `above`: claims nothing unless it is the turn of a higher priority; nil: whosever turn it is.
     package func claim(
-        worker: String, sequence: Int, count: Int, lease: Int
+        worker: String, sequence: Int, count: Int, lease: Int, urls: Int = .max, above: PrefetchPriority? = nil
     ) async throws(RedisError) -> ClaimResult {
         let reply =
             try await redis.run(
                 Self.claim,
-                [RedisArgument(worker), RedisArgument(sequence), RedisArgument(count), RedisArgument(lease)]
+                [
+                    RedisArgument(worker), RedisArgument(sequence), RedisArgument(count), RedisArgument(lease),
+                    RedisArgument(urls), RedisArgument(above?.rawValue ?? ""),
+                ]
             ).array ?? []
         if reply.first?.string == "PAUSED" { return .paused }
         guard reply.first?.string == "OK" else { return .lost }
         tell(reply.last?.array ?? [])
         var claims: [Claim] = []
-        for start in stride(from: 1, to: reply.count - 4, by: 5) {
+        for start in stride(from: 1, to: reply.count - 5, by: 6) {
             let nonce = reply[start + 1].string ?? ""
             guard let payload = reply[start].bytes, let job = PrefetchJob(payload) else {
                 try await bury(worker: worker, nonce: nonce, head: Array((reply[start].bytes ?? []).prefix(200)))
                 continue
             }
-            var outcomes = reply[start + 2].bytes ?? []
+            let priority = reply[start + 2].string.flatMap(PrefetchPriority.init(rawValue:)) ?? .normal
+            var outcomes = reply[start + 3].bytes ?? []
             outcomes += Array(repeating: 0, count: max(0, job.entries.count - outcomes.count))
             claims.append(
                 Claim(
-                    job: job, nonce: nonce, outcomes: outcomes, deliveries: reply[start + 3].int ?? 0,
-                    marks: reply[start + 4].int ?? 0))
+                    job: job, nonce: nonce, priority: priority, outcomes: outcomes,
+                    deliveries: reply[start + 4].int ?? 0, marks: reply[start + 5].int ?? 0))
         }
         return .claimed(claims)
     }

@@ -36,13 +36,15 @@ package struct QueueWorkers: Sendable {
         package var workers = 1
         /// URLs removed from the failed list because of its limit; nil: none.
         package var unlisted: Int?
+        /// The lowest priority of its batches, if it is the turn of a higher one; nil: it is not.
+        package var above: PrefetchPriority?
         /// The batches of the request, in the same order.
         package var batches: [Batch] = []
 
         package init(
             isWorkerPaused: Bool = false, isQueuePaused: Bool = false, ownConcurrency: ConcurrentDownloads? = nil,
             queueConcurrency: ConcurrentDownloads? = nil, hostsVersion: Int? = nil, shouldReap: Bool = false,
-            unlisted: Int? = nil, workers: Int = 1, batches: [Batch] = []
+            unlisted: Int? = nil, workers: Int = 1, above: PrefetchPriority? = nil, batches: [Batch] = []
         ) {
             self.isWorkerPaused = isWorkerPaused
             self.isQueuePaused = isQueuePaused
@@ -52,6 +54,7 @@ package struct QueueWorkers: Sendable {
             self.shouldReap = shouldReap
             self.unlisted = unlisted
             self.workers = workers
+            self.above = above
             self.batches = batches
         }
     }
@@ -88,6 +91,7 @@ package struct QueueWorkers: Sendable {
             ownConcurrency: concurrency("wanted"), queueConcurrency: concurrency("concurrency"),
             hostsVersion: named["hosts"]?.int, shouldReap: named["reap"] != nil, unlisted: named["unlisted"]?.count,
             workers: named["workers"]?.count ?? 1,
+            above: named["above"]?.string.flatMap(PrefetchPriority.init(rawValue:)),
             batches: reply.dropFirst(2).map { value in
                 let words = value.array ?? []
                 return WorkerSettings.Batch(

@@ -11,7 +11,8 @@
 --
 -- The settings: `paused` and `wanted` (transfers in flight) for this worker, `queue_paused` and `concurrency` for all,
 -- `workers` (how many are registered), `hosts` (version of the host notes), `unlisted` (failed URLs removed because of
--- the list's limit), `reap` (there may be something for REAP). An absent name is not set; workers ignore unknown names.
+-- the list's limit), `reap` (there may be something for REAP), `above` (the lowest priority of its batches, if it is
+-- the turn of a higher one). An absent name is not set; workers ignore unknown names.
 --
 -- If a worker's own call took that long, Redis stalled and other leases are late for the same reason: reaping is on
 -- hold for two leases. No other hold starts in the two leases after it.
@@ -86,12 +87,20 @@ local alive = redis.call('ZCOUNT', K .. ':workers', soon, latest)
 if alive < workers or redis.call('EXISTS', K .. ':held') == 1 then
   order('reap', '1')
 end
-local out = {'OK', orders}
+local out, lowest = {'OK', orders}, 'high'
 for i = 5, 4 + n do
   local id, nonce = ARGV[i]:match('^([^@]*)@(.*)$')
-  local m = redis.pcall('HMGET', batch(id), 'state', 'paused', 'nonce')
+  local m = redis.pcall('HMGET', batch(id), 'state', 'paused', 'nonce', 'priority')
   -- A broken hash hides the state of its own batch only.
   if m.err then out[#out + 1] = {'running', '0'}
-  else out[#out + 1] = {(m[3] or '') == nonce and m[1] or 'gone', m[2] or '0'} end
+  else
+    out[#out + 1] = {(m[3] or '') == nonce and m[1] or 'gone', m[2] or '0'}
+    local priority = ranks[m[4]] and m[4] or 'normal'
+    if m[1] == 'running' and ranks[priority] > ranks[lowest] then lowest = priority end
+  end
+end
+if lowest ~= 'high' and own[1] ~= '1' and not all[1] then
+  local isFine, next = pcall(turn)
+  if isFine and next and ranks[next] < ranks[lowest] then order('above', lowest) end
 end
 return out

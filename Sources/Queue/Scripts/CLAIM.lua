@@ -1,15 +1,17 @@
 #!lua flags=allow-oom
 -- CLAIM: the next jobs for a worker. Ends batches whose deadline has passed first.
--- ARGV: worker, sequence number of this claim, most jobs, lease in ms.
--- Result: `LOST`; `PAUSED`; or `OK`, then (payload, nonce of its batch, outcome bytes, deliveries, marks) of each job,
--- then, if there are any, a list of notices (kind, batch, text): `DEAD` and the first bytes of an invalid job that is
--- on the dead-letter list now, or `BROKEN` and why a batch was taken out.
+-- ARGV: worker, sequence number of this claim, most jobs, lease in ms, URLs after which no further job is claimed,
+-- a priority ("": none): nothing is claimed unless it is the turn of a higher one.
+-- Result: `LOST`; `PAUSED`; or `OK`, then (payload, nonce of its batch, its priority, outcome bytes, deliveries, marks)
+-- of each job, then, if there are any, a list of notices (kind, batch, text): `DEAD` and the first bytes of an invalid
+-- job that is on the dead-letter list now, or `BROKEN` and why a batch was taken out.
 -- Cost: O(jobs), plus one step per ready batch that has used its share.
 -- Again: with the same number the same jobs, as far as the worker still has them; notices are returned once.
 --
--- Of 16 turns high has 11, normal 4 and low 1; an empty priority passes its turns to the highest that has jobs. Batches
--- of one priority take turns by jobs, and share by URLs: one that has had its 256 waits until all others have had
--- theirs, so that a list in jobs of 2 is not delayed by one in jobs of 256.
+-- Priorities share by URLs, 11 : 4 : 1 among those that have jobs: each has a clock that its claimed URLs advance, the
+-- slower the more it may have, and the one whose clock is behind is next. One that had no jobs begins at the time of
+-- the others. Batches of one priority take turns by jobs, and share by URLs: one that has had its 256 waits until all
+-- others have had theirs, so that a list in jobs of 2 is not delayed by one in jobs of 256.
 --
 -- A key of a wrong type must not block the other batches: its batch leaves the ready lists with a field `broken` until
 -- `prefetch-coord fsck --repair` has repaired it, and its jobs are pushed back.
@@ -17,7 +19,7 @@
 -- A script, not BLMOVE into a private list: BLMOVE loses jobs if a worker stops inside it and is reaped, or if its
 -- reply is lost while the worker lives, and it cannot drain a Redis at maxmemory.
 
-local worker, wanted = ARGV[1], tonumber(ARGV[3])
+local worker, wanted, urls, above = ARGV[1], tonumber(ARGV[3]), tonumber(ARGV[5]), ARGV[6]
 if not redis.call('ZSCORE', K .. ':workers', worker) then return {'LOST'} end
 redis.call('ZADD', K .. ':workers', 'XX', now() + tonumber(ARGV[4]), worker)
 endDue()
@@ -36,9 +38,10 @@ local function about(id, names)
   end
   return told
 end
-local function give(payload, nonce, told)
+local function give(payload, nonce, priority, told)
   out[#out + 1] = payload
   out[#out + 1] = nonce
+  out[#out + 1] = priority or 'normal'
   for _, word in ipairs(told) do out[#out + 1] = word end
 end
 local last = redis.call('HMGET', own(worker), '#seq', '#jobs')
@@ -46,7 +49,9 @@ if last[1] == ARGV[2] then
   for name in last[2]:gmatch('%S+') do
     local payload = redis.call('HGET', own(worker), name)
     local id, _, _, nonce = parts(name)
-    if payload then give(payload, nonce, about(id, {jobOf(name)})[1]) end
+    local priority = redis.pcall('HGET', batch(id), 'priority')
+    if type(priority) == 'table' then priority = nil end
+    if payload then give(payload, nonce, priority, about(id, {jobOf(name)})[1]) end
   end
   return out
 end
@@ -73,23 +78,38 @@ local function pick(list)
     end
   end
 end
-local names, told = {}, {}
--- Claims jobs of a batch, if its next elements are valid.
+local names, told, claimed = {}, {}, 0
+-- Name, batch, first line and number of URLs of a job; nil if it is none.
+local function read(payload)
+  local name = payload:sub(1, 200):match('^prefetch%-job [12] ([^%s@]+) ')
+  if name then return name, parts(name) end
+end
+-- How many of a batch's next jobs to take: until there are enough URLs.
+local function enough(id, order, most)
+  if most == 1 then return 1 end
+  local next = redis.call('LRANGE', jobs(id), order == 'lifo' and 0 or -most, order == 'lifo' and most - 1 or -1)
+  local size = 0
+  for i = 1, #next do
+    local _, _, _, n = read(next[order == 'lifo' and i or #next + 1 - i])
+    size = size + (n or 0)
+    if claimed + size >= urls then return i end
+  end
+  return most
+end
+-- Claims jobs of a batch, if its next elements are valid; returns the number of their URLs.
 local function take(id, credit, held, most)
-  local m = redis.call('HMGET', batch(id), 'state', 'order', 'pushed', 'nonce')
+  local m = redis.call('HMGET', batch(id), 'state', 'order', 'pushed', 'nonce', 'priority')
   local nonce = m[4] or ''
   held.order = m[2]
-  held.payloads = redis.call(m[2] == 'lifo' and 'LPOP' or 'RPOP', jobs(id), most) or {}
+  held.payloads = redis.call(m[2] == 'lifo' and 'LPOP' or 'RPOP', jobs(id), enough(id, m[2], most)) or {}
   if redis.call('LLEN', jobs(id)) == 0 then
     -- A batch that is in a ready list but not marked as ready would be picked forever.
     if redis.call('HGET', batch(id), 'ready') == '1' then unready(id) else takeOut(id) end
   end
-  if #held.payloads == 0 or m[1] ~= 'running' then return end
+  if #held.payloads == 0 or m[1] ~= 'running' then return 0 end
   local good, fields, size = {}, {}, 0
   for _, payload in ipairs(held.payloads) do
-    local name = payload:sub(1, 200):match('^prefetch%-job [12] ([^%s@]+) ')
-    local of, base, n
-    if name then of, base, n = parts(name) end
+    local name, of, base, n = read(payload)
     if of == id and n >= 1 and n <= 256 and base + n <= tonumber(m[3] or '0') then
       good[#good + 1] = name
       fields[#fields + 1] = name .. '@' .. nonce
@@ -100,30 +120,30 @@ local function take(id, credit, held, most)
       for _, word in ipairs({'DEAD', id, payload:sub(1, 64)}) do told[#told + 1] = word end
     end
   end
-  if #good == 0 then return end
+  if #good == 0 then return 0 end
   local each = about(id, good)
   redis.call('HSET', own(worker), unpack(fields))
   if credit then redis.call('HSET', batch(id), 'credit', credit - size) end
   for i = 1, #good do
-    give(fields[2 * i], nonce, each[i])
+    give(fields[2 * i], nonce, m[5], each[i])
     names[#names + 1] = fields[2 * i - 1]
   end
+  return size
 end
 -- A single ready batch gives all wanted jobs in one turn.
 local lists = 0
 for _, p in ipairs({'high', 'normal', 'low'}) do lists = lists + redis.call('LLEN', K .. ':ready:' .. p) end
-while lists > 0 and #names < wanted and #told < 48 do
-  local turn = redis.call('INCR', K .. ':wheel') % 16
-  local first = turn < 11 and 'high' or turn < 15 and 'normal' or 'low'
-  local id, credit
-  for _, p in ipairs({first, 'high', 'normal', 'low'}) do
-    id, credit = pick(K .. ':ready:' .. p)
-    if id then break end
-  end
-  if not id then break end
+while #names < wanted and claimed < urls and #told < 48 do
+  local priority, clock = turn()
+  if not priority or above ~= '' and ranks[priority] >= ranks[above] then break end
+  local id, credit = pick(K .. ':ready:' .. priority)
   local held = {}
-  local ok, err = pcall(take, id, credit, held, lists == 1 and wanted - #names or 1)
-  if not ok then
+  local ok, size = pcall(take, id, credit, held, lists == 1 and wanted - #names or 1)
+  if ok then
+    claimed = claimed + size
+    redis.call('HSET', K .. ':turns', 'now', clock, priority, clock + size * steps[priority])
+  else
+    local err = size
     -- In their old order, whichever end they came from.
     for i = #(held.payloads or {}), 1, -1 do
       redis.pcall(held.order == 'lifo' and 'LPUSH' or 'RPUSH', jobs(id), held.payloads[i])

@@ -82,6 +82,22 @@ local function ready(id)
   redis.call('HSET', batch(id), 'ready', '1')
   ring()
 end
+-- How far a URL advances the clock of its priority: 44 / 11, 44 / 4, 44 / 1.
+local steps = {high = 4, normal = 11, low = 44}
+local ranks = {high = 1, normal = 2, low = 3}
+-- The priority that is next, and its clock; nil if none has jobs. Its clock is behind those of the others that have
+-- jobs. One that had none begins at the time of the last claim.
+local function turn()
+  local clocks = redis.call('HMGET', K .. ':turns', 'now', 'high', 'normal', 'low')
+  local at, first, behind = number(clocks[1], 0), nil, nil
+  for i, p in ipairs({'high', 'normal', 'low'}) do
+    if redis.call('EXISTS', K .. ':ready:' .. p) == 1 then
+      local clock = math.max(at, number(clocks[i + 1], 0))
+      if not first or clock < behind then first, behind = p, clock end
+    end
+  end
+  return first, behind
+end
 -- Removes a batch from every ready list, whatever its hash says.
 local function takeOut(id)
   for _, p in ipairs({'high', 'normal', 'low'}) do redis.pcall('LREM', K .. ':ready:' .. p, 0, id) end

@@ -54,8 +54,8 @@ struct ClaimingTests {
         #expect(try await f.findings("b") == [])
     }
 
-    @Test("Priorities share 11 : 4 : 1 while all have jobs, and an idle one's turns go to the others")
-    func wheel() async throws {
+    @Test("Priorities share 11 : 4 : 1 while all have jobs, and those that are left share as before")
+    func turns() async throws {
         let f = try await QueueFixture()
         for priority in PrefetchPriority.allCases {
             try await f.open(priority.rawValue, priority: priority)
@@ -69,9 +69,8 @@ struct ClaimingTests {
         #expect(try await shares(1, 160) == [110, 40, 10])
         #expect(try await f.findings("high", "normal", "low") == [])
         _ = try await f.queue.batches.cancel(batch: "high")
-        // high's 11 of 16 turns fall to the next that has jobs.
-        #expect(try await shares(2, 32) == [0, 30, 2])
-        #expect(try await shares(3, 500) == [0, 100, 158])
+        #expect(try await shares(2, 30) == [0, 24, 6])
+        #expect(try await shares(3, 500) == [0, 106, 154])
         #expect(try await f.redis("EXISTS", f.keys.bell).int == 0)
         #expect(try await f.findings("high", "normal", "low") == [])
     }
@@ -104,9 +103,108 @@ struct ClaimingTests {
             #expect(batches[start..<(start + 16)].contains("low"), "claims \(start) to \(start + 15)")
         }
         func share(_ priority: PrefetchPriority) -> Int { batches.count { $0 == priority.rawValue } }
-        #expect(share(.low) == 20 && share(.normal) == (isNormalThere ? 80 : 0))
-        #expect(share(.high) > share(.normal))
+        // 320 = 20 x 16, and 26 x 12 + 8.
+        #expect(share(.low) == (isNormalThere ? 20 : 27) && share(.normal) == (isNormalThere ? 80 : 0))
+        #expect(share(.high) == 320 - share(.normal) - share(.low))
         #expect(try await f.findings("high", "low") == [])
+    }
+
+    @Test(
+        "Priorities share 11 : 4 : 1 of the URLs, whatever the sizes of their jobs, over any 2,000",
+        arguments: [[4, 256, 256], [256, 4, 1], [1, 256, 63], [256, 256, 0], [256, 0, 256], [0, 256, 256]])
+    func sharesOfPriorities(sizes: [Int]) async throws {
+        let f = try await QueueFixture()
+        let parts = zip(zip(PrefetchPriority.allCases, [11, 4, 1]), sizes).filter { $1 > 0 }.map { ($0.0, $0.1, $1) }
+        let sum = parts.reduce(0) { $0 + $1.1 }
+        for (priority, _, size) in parts {
+            try await f.open(priority.rawValue, priority: priority)
+            for number in 0..<3 {
+                let count = 2000 / size
+                try await f.push(
+                    priority.rawValue, offset: number * count * size, sizes: Array(repeating: size, count: count))
+            }
+        }
+        try await f.join("w")
+        // The URLs in the order in which they were claimed.
+        var claimed: [PrefetchPriority] = []
+        var sequence = 0
+        var left = 3 * (2000 / parts[0].2)
+        // While all have jobs; the first takes the most.
+        while left > 0 {
+            sequence += 1
+            let claim = try #require(try await f.claim("w", sequence).first)
+            if claim.priority == parts[0].0 { left -= 1 }
+            claimed += Array(repeating: claim.priority, count: claim.job.entries.count)
+        }
+        for (priority, weight, _) in parts {
+            let counts = claimed.reduce(into: [0]) { $0.append($0.last! + ($1 == priority ? 1 : 0)) }
+            let fair = 2000 * weight / sum
+            for end in 2000...claimed.count {
+                let share = counts[end] - counts[end - 2000]
+                #expect(abs(share - fair) <= 200, "\(priority): \(share) of 2,000 URLs up to \(end), not \(fair)")
+                if abs(share - fair) > 200 { break }
+            }
+        }
+        for (priority, _, _) in parts { #expect(try await f.findings(priority.rawValue) == []) }
+    }
+
+    @Test(
+        "A claim ends with the job that fills it, in either order, whatever the sizes of the jobs",
+        arguments: PrefetchOrder.allCases)
+    func claimsURLs(_ order: PrefetchOrder) async throws {
+        let f = try await QueueFixture()
+        try await f.fill(sizes: [1, 256, 2, 3, 256, 1], fields: [("order", order.rawValue)])
+        try await f.join("w")
+        var sizes: [[Int]] = []
+        for (sequence, urls) in [1, 17, 6, 1000].enumerated() {
+            let result = try await f.queue.jobs.claim(
+                worker: "w", sequence: sequence + 1, count: 8, lease: 60_000, urls: urls)
+            guard case .claimed(let claims) = result else {
+                Issue.record("\(result)")
+                return
+            }
+            sizes.append(claims.map(\.job.entries.count))
+        }
+        #expect(
+            sizes == (order == .fifo ? [[1], [256], [2, 3, 256], [1]] : [[1], [256], [3, 2, 256], [1]]))
+        #expect(try await f.findings("b") == [])
+    }
+
+    @Test("It is the turn of a higher priority only until it has had its share")
+    func above() async throws {
+        let f = try await QueueFixture()
+        try await f.open("bulk", priority: .normal)
+        try await f.push("bulk", sizes: Array(repeating: 256, count: 8))
+        try await f.join("w")
+        func claim(_ sequence: Int, above: PrefetchPriority? = nil) async throws -> [String] {
+            let result = try await f.queue.jobs.claim(
+                worker: "w", sequence: sequence, count: 1, lease: 60_000, urls: 1, above: above)
+            guard case .claimed(let claims) = result else { return ["\(result)"] }
+            return claims.map { "\($0.job.batch) \($0.priority)" }
+        }
+        func asks() async throws -> PrefetchPriority? {
+            try await f.queue.workers.beat(
+                worker: "w", lease: 60_000, trouble: false, batches: [BatchIdentity(id: "bulk", nonce: "bulk")],
+                about: []
+            )?.above
+        }
+        #expect(try await claim(1) == ["bulk normal"])
+        #expect(try await asks() == nil)
+        #expect(try await claim(2, above: .normal) == [])
+        try await f.open("urgent", priority: .high)
+        try await f.push("urgent", sizes: Array(repeating: 256, count: 8))
+        #expect(try await asks() == .normal)
+        // 11 : 4 of the URLs: normal has had one job of 256, high has two before it is the other's turn.
+        #expect(try await claim(3, above: .normal) == ["urgent high"])
+        #expect(try await claim(4, above: .normal) == ["urgent high"])
+        #expect(try await claim(5, above: .normal) == ["urgent high"])
+        #expect(try await asks() == nil)
+        #expect(try await claim(6, above: .normal) == [])
+        #expect(try await claim(7) == ["bulk normal"])
+        #expect(try await asks() == .normal)
+        // Not while nothing may start.
+        _ = try await f.queue.control.pause(.worker("w"))
+        #expect(try await asks() == nil)
     }
 
     @Test("Batches of one priority share by URLs, whatever the sizes of their jobs, and nothing piles up")

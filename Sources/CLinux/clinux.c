@@ -285,8 +285,8 @@ int64_t clinux_fs_magic(int fd) {
 }
 
 // Runs in the child between vfork and exec: only async-signal-safe calls (signal-safety(7)).
-static void child(const char *path, char *const argv[], char *const envp[], const int fds[3], int keep_fd, int work_dir,
-                  int death_signal, int own_group, pid_t parent, int report) {
+static void child(const char *path, char *const argv[], char *const envp[], const int fds[3], const int keep_fds[2],
+                  int work_dir, int death_signal, int own_group, pid_t parent, int report) {
     int saved[3];
     for (int i = 0; i < 3; i++) {
         // Move them above 2 first, so that no dup2 below overwrites a descriptor still needed.
@@ -296,7 +296,8 @@ static void child(const char *path, char *const argv[], char *const envp[], cons
     }
     for (int i = 0; i < 3; i++)
         if (dup2(saved[i], i) < 0) goto fail;
-    if (keep_fd >= 0 && fcntl(keep_fd, F_SETFD, 0) < 0) goto fail;
+    for (int i = 0; i < 2; i++)
+        if (keep_fds[i] >= 0 && fcntl(keep_fds[i], F_SETFD, 0) < 0) goto fail;
     if (work_dir >= 0) {
         if (fchdir(work_dir) < 0) goto fail;
         umask(077);
@@ -318,8 +319,8 @@ fail:;
     _exit(127);
 }
 
-pid_t clinux_spawn(const char *path, char *const argv[], char *const envp[], const int fds[3], int keep_fd,
-                   int work_dir, int death_signal, int own_group) {
+pid_t clinux_spawn(const char *path, char *const argv[], char *const envp[], const int fds[3],
+                   const int keep_fds[2], int work_dir, int death_signal, int own_group) {
     int report[2];
     if (pipe2(report, O_CLOEXEC) < 0) return -1;
     pid_t parent = getpid();
@@ -328,7 +329,7 @@ pid_t clinux_spawn(const char *path, char *const argv[], char *const envp[], con
     pthread_sigmask(SIG_SETMASK, &all, &old);
     // Saves the copy of the page tables, about 1 ms. Until exec the child runs in the parent's memory, and changes nothing that it uses.
     pid_t pid = vfork();
-    if (pid == 0) child(path, argv, envp, fds, keep_fd, work_dir, death_signal, own_group, parent, report[1]);
+    if (pid == 0) child(path, argv, envp, fds, keep_fds, work_dir, death_signal, own_group, parent, report[1]);
     int saved = errno;
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     close(report[1]);

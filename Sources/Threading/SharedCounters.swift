@@ -25,6 +25,12 @@ package final class SharedCounters: @unchecked Sendable {
 
     package subscript(index: Int) -> Int64 { clinux_shared_load(word(index)) }
 
+    /// Sets a word that nobody else writes meanwhile.
+    package func set(_ index: Int, _ value: Int64) {
+        var known = self[index]
+        while !replace(index, known, with: value) { known = self[index] }
+    }
+
     /// Compare-and-set; false if the counter no longer equals `expected`.
     package func replace(_ index: Int, _ expected: Int64, with value: Int64) -> Bool {
         clinux_shared_exchange(word(index), expected, value) == 1

@@ -119,6 +119,9 @@ struct ParsingTests {
         (given.queue, given.history, given.showsSecrets) = ("q", "/h", true)
         for words in [given.words, RunWorker(redis: "unix:///r", cache: "./c").words] {
             let read = try #require(RunWorker(words + [WorkerSupervisor.inheritedOption, "7"]))
+            let noting = try #require(RunWorker(words + [WorkerSupervisor.inheritedOption, "7,9,1"]))
+            #expect(read.notes == nil && noting.inherited == 7)
+            #expect(noting.notes?.descriptor == 9 && noting.notes?.worker == 1)
             #expect(read.words == words && read.inherited == 7)
             // By hand, as the hint of a worker that cannot work says, they are options of the program.
             _ = try WorkerCommand.parse(words)

@@ -21,7 +21,7 @@ actor ProcessSpawner {
             for pointer in argv { free(pointer) }
             for pointer in envp { free(pointer) }
         }
-        let pid = clinux_spawn(path, argv, envp, [stdin, stdout, stderr], -1, -1, SIGKILL, 1)
+        let pid = clinux_spawn(path, argv, envp, [stdin, stdout, stderr], [-1, -1], -1, SIGKILL, 1)
         return pid < 0 ? -errno : pid
     }
 }

@@ -68,11 +68,11 @@ int64_t clinux_fs_magic(int fd);
 
 /// Starts a child process that the kernel kills with `death_signal` when the *thread* that called this ends (prctl(2), PR_SET_PDEATHSIG):
 /// call it only from a thread that lives as long as the process should. `fds[i]` becomes descriptor i of the child (-1: /dev/null). Of the
-/// others, which have FD_CLOEXEC, only `keep_fd` (-1: none) is inherited, with its number. `work_dir` (-1: the caller's) becomes its
+/// others, which have FD_CLOEXEC, only `keep_fds` (-1: none) are inherited, with their numbers. `work_dir` (-1: the caller's) becomes its
 /// working directory, with umask 077. `own_group` puts the child into its own process group, so that Ctrl-C in a terminal reaches only the
 /// parent. `envp` NULL: the caller's environment. Returns the pid; -1 with errno if fork or exec failed.
-pid_t clinux_spawn(const char *path, char *const argv[], char *const envp[], const int fds[3], int keep_fd,
-                   int work_dir, int death_signal, int own_group);
+pid_t clinux_spawn(const char *path, char *const argv[], char *const envp[], const int fds[3],
+                   const int keep_fds[2], int work_dir, int death_signal, int own_group);
 
 /// Macros of wait(2).
 int clinux_wexited(int status);

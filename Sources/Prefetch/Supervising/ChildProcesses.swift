@@ -25,8 +25,8 @@ actor ChildProcesses {
         let argv = words.map { strdup($0) } + [nil]
         defer { for word in argv { free(word) } }
         let pid = clinux_spawn(
-            program.path, argv, nil, [program.input, program.output, program.errors], program.keeping, program.folder,
-            program.deathSignal, 1)
+            program.path, argv, nil, [program.input, program.output, program.errors],
+            [program.keeping, program.keepingToo], program.folder, program.deathSignal, 1)
         guard pid > 0 else { throw StartError(code: errno) }
         return Child(pid: pid, parent: self)
     }

@@ -11,6 +11,8 @@ struct ChildProgram: Sendable {
     var errors: Int32 = 2
     /// A descriptor it inherits under the same number; -1 is none.
     var keeping: Int32 = -1
+    /// Another one.
+    var keepingToo: Int32 = -1
     /// Its working directory, an open folder in which new files are private to this user; -1 is that of this process.
     var folder: Int32 = -1
     /// Sent by the kernel when this process ends for any reason.

@@ -173,7 +173,7 @@ package actor PrivateRedis {
     private func keepServerRunning() async -> Bool {
         if isLeaving { return false }
         do throws(PrefetchError) {
-            if server != nil, crashes.died(at: .now) {
+            if server != nil, crashes.died(at: .now) != nil {
                 failures = CrashLoop.limit
                 throw failedToStart(
                     "the private Redis of \(folder.cache) ended \(CrashLoop.limit) times in a row", from: 0)

@@ -16,20 +16,37 @@ package actor WorkerSupervisor {
         package var output: Int32
         /// A descriptor that each worker inherits under the same number, named by ``inheritedOption``; nil (default) is none.
         package var inherited: Int32?
+        /// Where the workers note which URLs they decode, inherited likewise; nil (default) is nowhere.
+        package var notes: DecodeNotes?
         /// How long ``WorkerSupervisor/kill()`` waits before SIGKILL; default 2 s.
         package var killGrace: Duration
 
         package init(
             executable: String = WorkerSupervisor.sibling("prefetch-worker"),
             arguments: @escaping @Sendable (_ index: Int) -> [String], workers: Int, output: Int32 = 2,
-            inherited: Int32? = nil, killGrace: Duration = .seconds(2)
+            inherited: Int32? = nil, notes: DecodeNotes? = nil, killGrace: Duration = .seconds(2)
         ) {
             self.executable = executable
             self.arguments = arguments
             self.workers = workers
             self.output = output
             self.inherited = inherited
+            self.notes = notes
             self.killGrace = killGrace
+        }
+    }
+
+    /// The end of a worker, other than with exit code 0.
+    package struct Death: Sendable, Equatable {
+        package var pid: Int32
+        package var end: ChildEnd
+        /// Whether this supervisor killed it, because it had not ended by itself.
+        package var isKilledHere: Bool
+        /// The URLs in its decoders.
+        package var suspects: [DecodeNotes.Suspect]
+
+        package init(pid: Int32, end: ChildEnd, isKilledHere: Bool = false, suspects: [DecodeNotes.Suspect] = []) {
+            (self.pid, self.end, self.isKilledHere, self.suspects) = (pid, end, isKilledHere, suspects)
         }
     }
 
@@ -38,11 +55,12 @@ package actor WorkerSupervisor {
     private let configuration: Configuration
     private let children = ChildProcesses()
     private let progress: @Sendable () async -> Int
-    private let onDeath: @Sendable (Int32, ChildEnd) async -> Void
+    private let onDeath: @Sendable (Death) async -> Bool
     private var running: [Int32: Child] = [:]
     /// Started by ``startAhead()`` and not yet waited for by ``run()``.
     private var ahead: [Int: Child] = [:]
     private var crashes = CrashLoop()
+    private var killed: Set<Int32> = []
     private var hasBegun = false
     private let stopping = Latch()
     private let ended = Latch()
@@ -50,10 +68,11 @@ package actor WorkerSupervisor {
     /// - Parameters:
     ///   - configuration: the workers to start.
     ///   - progress: any number that changes when work gets done; deaths count together only while it stays the same.
-    ///   - onDeath: called for every end except exit code 0, before the worker is restarted: its jobs can be reaped at once.
+    ///   - onDeath: called for every end except exit code 0, before the worker is restarted: its jobs can be reaped at once. Returns
+    ///     whether the death narrows (``CrashLoop``).
     package init(
         _ configuration: Configuration, progress: @escaping @Sendable () async -> Int,
-        onDeath: @escaping @Sendable (_ pid: Int32, _ end: ChildEnd) async -> Void = { _, _ in }
+        onDeath: @escaping @Sendable (Death) async -> Bool = { _ in false }
     ) {
         self.configuration = configuration
         self.progress = progress
@@ -61,11 +80,14 @@ package actor WorkerSupervisor {
     }
 
     private nonisolated func program(_ index: Int) -> ChildProgram {
-        let inherited = configuration.inherited
+        let (inherited, notes) = (configuration.inherited, configuration.notes)
+        let words = inherited.map { document in
+            [Self.inheritedOption, "\(document)" + (notes.map { ",\($0.descriptor),\(index)" } ?? "")]
+        }
         return ChildProgram(
-            path: configuration.executable,
-            arguments: configuration.arguments(index) + (inherited.map { [Self.inheritedOption, String($0)] } ?? []),
-            output: configuration.output, errors: configuration.output, keeping: inherited ?? -1)
+            path: configuration.executable, arguments: configuration.arguments(index) + (words ?? []),
+            output: configuration.output, errors: configuration.output, keeping: inherited ?? -1,
+            keepingToo: notes?.descriptor ?? -1)
     }
 
     package var pids: [Int32] { running.keys.sorted() }
@@ -123,7 +145,10 @@ package actor WorkerSupervisor {
         }
         let timer = Task {
             try await Task.sleep(for: configuration.killGrace)
-            for child in running.values { child.signal(SIGKILL, group: true) }
+            for child in running.values where child.isRunning {
+                killed.insert(child.pid)
+                child.signal(SIGKILL, group: true)
+            }
         }
         await ended.wait()
         timer.cancel()
@@ -170,19 +195,30 @@ package actor WorkerSupervisor {
             running[child.pid] = nil
             // It got the signal before its handler was installed: it had no jobs yet.
             if end == .exited(0) || (stopping.isOpen && end == .signalled(SIGTERM)) { return nil }
-            await onDeath(child.pid, end)
+            let suspects = configuration.notes?.take(index) ?? []
+            let isKilledHere = killed.remove(child.pid) != nil && end == .signalled(SIGKILL)
+            let narrows = await onDeath(
+                Death(pid: child.pid, end: end, isKilledHere: isKilledHere, suspects: isKilledHere ? [] : suspects))
             if stopping.isOpen { return nil }
             if let refusal = refusal(of: child.pid, end: end, program) { return refusal }
-            if crashes.died(at: .now, progress: await progress()) {
-                return PrefetchError(
-                    .software,
-                    "workers ended \(CrashLoop.limit) times within \(CrashLoop.window.components.seconds) s, the last by \(end)",
-                    hint: byHand(program))
-            }
+            let verdict = crashes.died(at: .now, progress: await progress(), narrows: narrows)
+            if let verdict { return failure(verdict, end, program) }
+            // Nothing has to recover: the URL is known.
+            guard !narrows else { continue }
             restarts = ContinuousClock.now - started > CrashLoop.window ? 1 : restarts + 1
             await pause(CrashLoop.pause(beforeRestart: restarts))
         }
         return nil
+    }
+
+    private func failure(_ verdict: CrashLoop.Verdict, _ end: ChildEnd, _ program: ChildProgram) -> PrefetchError {
+        let what =
+            switch verdict {
+            case .dies: "\(CrashLoop.limit) times within \(CrashLoop.window.components.seconds) s"
+            case .diesSlowly: "\(CrashLoop.most) times, and no URL finished meanwhile"
+            case .diesOfAll: "\(CrashLoop.mostNarrowing) times while they decoded, and no other URL finished"
+            }
+        return PrefetchError(.software, "workers ended \(what), the last by \(end)", hint: byHand(program))
     }
 
     /// The error of a worker that reported why it cannot work: another would report the same.

@@ -30,7 +30,12 @@ final class JobTask: Sendable {
         permit = run.permit
         claim = run.claim
         claimant = run.worker
-        suspect = claim.deliveries >= 3 ? claim.name : nil
+        suspect = claim.deliveries >= 3 || claim.marks > 0 ? claim.name : nil
+    }
+
+    /// A URL of the job, for the worker's notes.
+    func suspect(at position: Int) -> DecodeNotes.Suspect {
+        DecodeNotes.Suspect(claim: claim.name, position: position, worker: claimant)
     }
 
     /// Runs a job until all its URLs have ended or the worker leaves. A job that has killed workers is split; a

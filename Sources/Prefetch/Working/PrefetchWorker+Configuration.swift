@@ -28,6 +28,8 @@ extension PrefetchWorker {
         public var onEvent: @Sendable (Event) -> Void = { _ in }
         /// Records its events, for `fsck --history`.
         package var history: HistoryLog?
+        /// Notes which URLs it decodes, for the parent process.
+        package var notes: DecodeNotes.Writer?
 
         /// The defaults.
         public init() {}

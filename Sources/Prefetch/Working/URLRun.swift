@@ -130,6 +130,10 @@ struct URLRun: Sendable {
         if worker.configuration.history != nil {
             request.willUseNetwork = { [job, position] in job.entry.noteRequest(position) }
         }
+        if let notes = worker.configuration.notes {
+            let suspect = job.suspect(at: position)
+            request.decodeNote = DecodeNote(begin: { notes.begin(suspect) }, end: { notes.end($0) })
+        }
         if let suspect = job.suspect {
             // It is to blame for a death while it is marked: nothing else is being decoded then.
             request.decodesExclusively = { isAlone in

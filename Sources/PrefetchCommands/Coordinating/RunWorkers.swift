@@ -21,6 +21,7 @@ final class RunWorkers: Sendable {
         var orders = RunWorker.Document(settings.fetch.share(of: settings.workers))
         orders.tellsResult = settings.verbosity == .verbose
         document = try InheritedDocument(orders.encoded)
+        let notes = try DecodeNotes(workers: settings.workers)
         let output = WorkerOutput(isNeeded: settings.progress == .tty || settings.progress == .json)
         self.output = output
         let place = Place()
@@ -35,17 +36,17 @@ final class RunWorkers: Sendable {
                     worker.history = settings.history
                     return worker.words
                 }, workers: settings.workers,
-                output: output?.descriptor ?? STDERR_FILENO, inherited: document.descriptor),
+                output: output?.descriptor ?? STDERR_FILENO, inherited: document.descriptor, notes: notes),
             progress: {
                 guard let (queue, id) = place.batch.withLock({ $0 }) else { return 0 }
-                return (try? await queue.batches.status(of: id))??.counts.finished ?? 0
+                guard let counts = (try? await queue.batches.status(of: id))??.counts else { return 0 }
+                return counts.finished - counts[.poison]
             },
-            onDeath: { pid, end in
-                guard let (queue, _) = place.batch.withLock({ $0 }) else { return }
-                Console.note(
-                    "\(ProgressLines.clock) worker \(Self.name(pid)) ended by \(end); its URLs go to the other workers"
-                )
-                _ = try? await queue.workers.reap(worker: Self.name(pid), most: 1_000_000)
+            onDeath: { death in
+                guard let (queue, _) = place.batch.withLock({ $0 }) else { return false }
+                Console.note("\(ProgressLines.clock) worker \(Self.text(death, name: Self.name(death.pid)))")
+                return await DeadWorker(Self.name(death.pid), queue: queue)
+                    .giveBack(blaming: death.isKilledHere ? nil : death.suspects)
             })
     }
 
@@ -68,6 +69,13 @@ final class RunWorkers: Sendable {
     func end() async {
         await supervisor.kill()
         await output?.close()
+    }
+
+    /// What is said of a death.
+    static func text(_ death: WorkerSupervisor.Death, name: String) -> String {
+        death.isKilledHere
+            ? "\(name) was killed by this run, since it had not stopped when told to; its URLs are given back"
+            : "\(name) ended by \(death.end); its URLs go to the other workers"
     }
 
     private static func name(_ pid: Int32) -> String { "\(ThisHost.name):\(pid)" }

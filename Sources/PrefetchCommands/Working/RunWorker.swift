@@ -34,6 +34,8 @@ struct RunWorker {
     var showsSecrets = false
     /// Of the ``InheritedDocument``; the supervisor adds it.
     private(set) var inherited: Int32?
+    /// Of the ``DecodeNotes``, and its number among the workers of its run; the supervisor adds them.
+    private(set) var notes: (descriptor: Int32, worker: Int)?
 
     init(redis: String, cache: String) { (self.redis, self.cache) = (redis, cache) }
 
@@ -51,7 +53,12 @@ struct RunWorker {
                 case "--cache": cache = value
                 case "--queue": queue = value
                 case "--history": history = value
-                case WorkerSupervisor.inheritedOption: inherited = Int32(value)
+                case WorkerSupervisor.inheritedOption:
+                    let numbers = value.utf8.split(separator: UInt8(ascii: ",")).map { Int32(String($0) ?? "") }
+                    inherited = numbers.first ?? nil
+                    if numbers.count == 3, let descriptor = numbers[1], let worker = numbers[2] {
+                        notes = (descriptor, Int(worker))
+                    }
                 default: return nil
                 }
             }
@@ -84,6 +91,7 @@ struct RunWorker {
         worker.isQuiet = true
         worker.tellsResult = document.tellsResult
         worker.history = history
+        worker.notes = notes.flatMap { DecodeNotes.Writer(inherited: $0.descriptor, worker: $0.worker) }
         try await worker.run()
     }
 }

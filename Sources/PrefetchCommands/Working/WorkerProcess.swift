@@ -23,6 +23,8 @@ struct WorkerProcess: Sendable {
     var maxImageBytes = 4 << 30
     /// Bytes per second over all workers of the queue.
     var limitRateOfQueue: Int?
+    /// Where it notes what it decodes.
+    var notes: DecodeNotes.Writer?
     /// Folder; nil: PREFETCH_HISTORY.
     var history: String?
     /// nil: PREFETCH_LOG_FORMAT, or text.
@@ -96,6 +98,7 @@ struct WorkerProcess: Sendable {
         configuration.drainTimeout = fetch.drainTimeout
         configuration.cacheLimits = fetch.cacheLimits
         configuration.minimumLevel = minimumLevel
+        configuration.notes = notes
         let folder = history ?? ProcessInfo.processInfo.environment["PREFETCH_HISTORY"] ?? ""
         if !folder.isEmpty { configuration.history = try HistoryLog(folder: folder, queue: queue) }
         let isQuiet = isQuiet

@@ -203,6 +203,24 @@ package struct PrefetchJob: Sendable, Equatable {
                 batch: batch, base: base + start, entries: Array(entries[start..<min(start + size, entries.count)]))
         }
     }
+
+    /// The URLs at these positions as jobs of their own, and those between them, in order.
+    package func isolating(_ positions: Set<Int>) -> [(job: PrefetchJob, isIsolated: Bool)] {
+        var parts: [(job: PrefetchJob, isIsolated: Bool)] = []
+        func add(_ range: Range<Int>, _ isIsolated: Bool) {
+            guard !range.isEmpty else { return }
+            parts.append(
+                (PrefetchJob(batch: batch, base: base + range.lowerBound, entries: Array(entries[range])), isIsolated))
+        }
+        var start = 0
+        for position in positions.sorted() where entries.indices.contains(position) {
+            add(start..<position, false)
+            add(position..<(position + 1), true)
+            start = position + 1
+        }
+        add(start..<entries.count, false)
+        return parts
+    }
 }
 
 extension Int {

@@ -13,7 +13,7 @@ package struct QueueJobs: Sendable {
         package var outcomes: [UInt8]
         /// Deaths of workers that had the job and reported nothing new of it.
         package var deliveries: Int
-        /// Deaths while the job's one URL was being decoded and nothing else was in flight.
+        /// Deaths while the job's one URL was being decoded; with no other image from the second on.
         package var marks: Int
 
         package var batch: BatchIdentity { BatchIdentity(id: job.batch, nonce: nonce) }
@@ -93,6 +93,26 @@ package struct QueueJobs: Sendable {
         var arguments: [RedisArgument] = [RedisArgument(worker), RedisArgument(claim.name)]
         for part in parts { arguments += [RedisArgument(part.name), RedisArgument(part.encoded())] }
         _ = try await redis.run(Self.split, arguments)
+    }
+
+    private static let blame = QueueScript.script(PackageResources.BLAME_lua)
+
+    /// Returns a job of a dead worker in parts that have the URLs at these positions by themselves: they were being decoded.
+    /// - Returns: how many of them died less than three times so before; 0 if the worker does not have the job.
+    package func blame(worker: String, claim: String, positions: Set<Int>) async throws(RedisError) -> Int {
+        let payload = try await redis.read([
+            ["HGET", RedisArgument(redis.keys.owned(by: worker)), RedisArgument(claim)]
+        ])[0].get()
+        guard let bytes = payload.bytes, let job = PrefetchJob(bytes),
+            positions.contains(where: job.entries.indices.contains)
+        else { return 0 }
+        var arguments: [RedisArgument] = [RedisArgument(worker), RedisArgument(claim)]
+        for part in job.isolating(positions) {
+            arguments += [
+                RedisArgument(part.job.name), RedisArgument(part.job.encoded()), part.isIsolated ? "1" : "",
+            ]
+        }
+        return try await redis.run(Self.blame, arguments).int ?? 0
     }
 
     private static let mark = QueueScript.script(PackageResources.MARK_lua)

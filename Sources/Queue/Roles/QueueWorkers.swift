@@ -110,10 +110,13 @@ package struct QueueWorkers: Sendable {
 
     /// Returns the jobs of one dead worker to their lists.
     /// * `worker`: nil: the one whose lease expired first; otherwise this one, whatever its lease.
-    package func reap(worker: String? = nil, most: Int = 64) async throws(RedisError) -> ReapResult {
+    /// * `areBlamed`: whether the jobs count its death.
+    package func reap(
+        worker: String? = nil, most: Int = 64, areBlamed: Bool = true
+    ) async throws(RedisError) -> ReapResult {
         let reply =
             try await redis.run(
-                Self.reap, [RedisArgument(worker ?? ""), RedisArgument(most)]
+                Self.reap, [RedisArgument(worker ?? ""), RedisArgument(most), areBlamed ? "" : "1"]
             ).array ?? []
         guard reply.count == 2, let name = reply[0].string else { return .nobody }
         return .reaped(worker: name, jobs: reply[1].int ?? 0)

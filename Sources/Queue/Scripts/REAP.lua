@@ -1,8 +1,9 @@
 #!lua flags=allow-oom
 -- REAP: returns the jobs of a worker whose lease has expired, or ends later than two leases from now, to the front of
--- their lists; each counts one more delivery. Releases batches whose repair has died. A key of a wrong type loses the
--- jobs of its own batch only. The losses are counted in `losses`.
--- ARGV: worker that the caller knows to be dead, whatever its lease ("" = the first expired lease), most jobs.
+-- their lists; each counts one more delivery, unless the caller knows that none is to blame. Releases batches whose
+-- repair has died. A key of a wrong type loses the jobs of its own batch only. The losses are counted in `losses`.
+-- ARGV: worker that the caller knows to be dead, whatever its lease ("" = the first expired lease), most jobs, "1" if
+-- no job is to blame.
 -- Result: worker and jobs put back, or nothing.
 -- Cost: O(jobs), at most the number given, 64.
 -- Again: goes on where it stopped.
@@ -34,7 +35,7 @@ local function count()
   lose('jobs', n)
   lose('urls', open)
 end
-local marked = redis.call('HGET', own(worker), '#mark')
+local marked, isBlamed = redis.call('HGET', own(worker), '#mark'), ARGV[3] ~= '1'
 for i = 1, #all, 2 do
   local name = all[i]
   if name:sub(1, 1) ~= '#' then
@@ -42,8 +43,10 @@ for i = 1, #all, 2 do
     redis.call('HDEL', own(worker), name)
     pcall(function()
       if not giveBack(name, all[i + 1]) then return end
-      redis.call('HINCRBY', tries(id), job, 1)
-      if marked == name then redis.call('HINCRBY', tries(id), job .. '!', 1) end
+      if isBlamed then
+        redis.call('HINCRBY', tries(id), job, 1)
+        if marked == name then redis.call('HINCRBY', tries(id), job .. '!', 1) end
+      end
       n = n + 1
       open = open + openOf(job)
     end)

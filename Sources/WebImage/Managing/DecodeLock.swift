@@ -39,17 +39,26 @@ package final class DecodeLock: Sendable {
         }
     }
 
-    /// Runs a check concurrently with others; alone, if there is somebody to be told.
-    /// * `didChangeExclusive`: called with true when it starts, and with false after it.
+    /// Runs a check concurrently with others; alone, if there is somebody to be told: `decodesExclusively` is called with true when it
+    /// starts, and with false after it. The request's note is taken meanwhile.
     nonisolated(nonsending) func run<Value>(
-        _ didChangeExclusive: (@Sendable (Bool) async -> Void)?, _ body: () throws(WebImageError) -> Value
+        _ request: LoadRequest, _ body: () throws(WebImageError) -> Value
     ) async throws(WebImageError) -> Value {
+        let didChangeExclusive = request.decodesExclusively
         await begin(alone: didChangeExclusive != nil)
         await didChangeExclusive?(true)
-        let result = Result { () throws(WebImageError) in try body() }
+        let result = Result { () throws(WebImageError) in try DecodeNote.taking(request.decodeNote, body) }
         await didChangeExclusive?(false)
         end()
         return try result.get()
+    }
+
+    /// Runs a look-up, which decodes an image whose level is too low: that of a suspect alone.
+    nonisolated(nonsending) func lookUp<Value>(
+        _ request: LoadRequest, _ body: () throws(WebImageError) -> Value
+    ) async throws(WebImageError) -> Value {
+        request.decodesExclusively == nil
+            ? try DecodeNote.taking(request.decodeNote, body) : try await run(request, body)
     }
 
     package func end() {

@@ -29,7 +29,9 @@ package final class LoadPipeline: Sendable {
         if request.revalidatesHits { return try await loadRevalidating(key, request) }
         if let image = inMemory(request) { return image }
         if request.isFromCacheOnly {
-            if let image = try onDisk(key, request) { return image }
+            if let image = try await turns.lookUp(request, { () throws(WebImageError) in try onDisk(key, request) }) {
+                return image
+            }
             if request.variant != nil, let image = try await fromOriginal(request) { return image }
             try request.willUseNetwork?()
             throw WebImageError(.notCached, "not in the cache, and the network was not to be asked")
@@ -38,7 +40,9 @@ package final class LoadPipeline: Sendable {
         defer { transfer.release() }
         // After waiting, it is usually in the cache.
         if let image = inMemory(request) { return image.served(to: follower) }
-        if let image = try onDisk(key, request) { return image.served(to: follower) }
+        if let image = try await turns.lookUp(request, { () throws(WebImageError) in try onDisk(key, request) }) {
+            return image.served(to: follower)
+        }
         if request.variant != nil, let image = try await fromOriginal(request) { return image }
         try request.willUseNetwork?()
         guard request.usesMemory else { return try await download(key, request) }
@@ -63,7 +67,11 @@ package final class LoadPipeline: Sendable {
         _ key: CacheKey, _ request: LoadRequest
     ) async throws(WebImageError) -> LoadResult {
         if request.isFromCacheOnly {
-            if let found = try revalidatedHit(key, request) { return try hit(found, request) }
+            if let found = try await turns.lookUp(
+                request, { () throws(WebImageError) in try revalidatedHit(key, request) })
+            {
+                return try hit(found, request)
+            }
             try request.willUseNetwork?()
             if let expected = request.expectedDigest,
                 let actual = try cache.digest(forKey: request.key), actual != expected
@@ -75,7 +83,8 @@ package final class LoadPipeline: Sendable {
         }
         let transfer = try await transfer(of: key)
         defer { transfer.release() }
-        let found = try revalidatedHit(key, request)
+        let found = try await turns.lookUp(
+            request, { () throws(WebImageError) in try revalidatedHit(key, request) })
         let known = found.flatMap { cache.validators(of: $0) }
         if let found, !request.options.refreshes || isFresh(known, request) { return try hit(found, request) }
         do throws(WebImageError) { try request.willUseNetwork?() } catch {
@@ -144,7 +153,7 @@ package final class LoadPipeline: Sendable {
     private nonisolated(nonsending) func fromOriginal(
         _ request: LoadRequest
     ) async throws(WebImageError) -> LoadResult? {
-        try await turns.run(request.decodesExclusively) { () throws(WebImageError) in try storeFromOriginal(request) }
+        try await turns.run(request) { () throws(WebImageError) in try storeFromOriginal(request) }
     }
 
     @inline(never)
@@ -395,7 +404,7 @@ package final class LoadPipeline: Sendable {
     private nonisolated(nonsending) func storeWithDecodeLock(
         _ download: DownloadedImage, _ key: CacheKey, _ request: LoadRequest
     ) async throws(WebImageError) -> LoadResult {
-        try await turns.run(request.decodesExclusively) { () throws(WebImageError) in try store(download, key, request)
+        try await turns.run(request) { () throws(WebImageError) in try store(download, key, request)
         }
     }
 

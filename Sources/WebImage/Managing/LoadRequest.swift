@@ -38,6 +38,8 @@ package struct LoadRequest: Sendable {
     package var willStore: (@Sendable () async -> Void)?
     /// Makes the check of the downloaded bytes exclusive in its manager: called with true when it starts, and with false after it.
     package var decodesExclusively: (@Sendable (_ isAlone: Bool) async -> Void)?
+    /// Notes that its bytes are about to be decoded, and that they have been.
+    package var decodeNote: DecodeNote?
     /// Called after a failed download or check, before any other load tries the same image.
     package var didFail: (@Sendable (WebImageError) -> Void)?
 

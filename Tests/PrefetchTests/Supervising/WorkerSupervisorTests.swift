@@ -11,14 +11,19 @@ struct WorkerSupervisorTests {
 
     /// Workers that are shells; `$D` is the test's directory.
     private func supervisor(
-        _ script: String, workers: Int = 1, progress: @escaping @Sendable () async -> Int = { 0 }
+        _ script: String, workers: Int = 1, progress: @escaping @Sendable () async -> Int = { 0 },
+        narrows: @escaping @Sendable (WorkerSupervisor.Death) -> Bool = { _ in false }
     ) -> WorkerSupervisor {
         WorkerSupervisor(
             .init(
                 executable: "/bin/sh", arguments: { [directory] _ in ["-c", "D='\(directory.path)'\n" + script] },
                 workers: workers,
                 killGrace: .milliseconds(200)),
-            progress: progress, onDeath: { [deaths] in await deaths.add($0, $1) })
+            progress: progress,
+            onDeath: { [deaths] death in
+                await deaths.add(death)
+                return narrows(death)
+            })
     }
 
     private func starts() -> Int { (directory.read("starts") ?? []).count { $0 == UInt8(ascii: "\n") } }
@@ -72,6 +77,19 @@ struct WorkerSupervisorTests {
         #expect(await supervisor.pids.isEmpty)
     }
 
+    @Test("Deaths that narrow are no loop, however many: those of nine images, then a worker that is well")
+    func narrowing() async throws {
+        let script = """
+            echo up >> $D/starts
+            if [ $(wc -l < $D/starts) -gt 27 ]; then exit 0; fi
+            kill -SEGV $$
+            """
+        let supervisor = supervisor(script, narrows: { $0.end == .signalled(SIGSEGV) })
+        try await supervisor.run()
+        #expect(starts() == 28)
+        #expect(await deaths.all.count == 27)
+    }
+
     @Test(
         "A worker that says it cannot work is not started again",
         arguments: zip(
@@ -105,7 +123,7 @@ struct WorkerSupervisorTests {
         await supervisor.kill()
         try await run.value
         #expect(isGone(pid))
-        #expect(await deaths.all == [.init(pid: pid, end: .signalled(SIGKILL))])
+        #expect(await deaths.all == [.init(pid: pid, end: .signalled(SIGKILL), isKilledHere: true)])
         // Whoever adopts it may be slow to bury it.
         #expect(await becomes { isGone(grandchild) || isZombie(grandchild) })
     }
@@ -132,13 +150,30 @@ struct WorkerSupervisorTests {
     @Test("Deaths count as a loop only close together and without progress")
     func crashLoopRule() {
         let start = ContinuousClock.now
-        func verdicts(every gap: Duration, progress: (Int) -> Int) -> [Bool] {
+        /// The first verdict, and after how many deaths.
+        func verdict(
+            every gap: Duration, narrows: (Int) -> Bool = { _ in false }, progress: (Int) -> Int?
+        ) -> (CrashLoop.Verdict, Int)? {
             var loop = CrashLoop()
-            return (0..<8).map { loop.died(at: start + gap * $0, progress: progress($0)) }
+            for death in 0..<1000 {
+                let verdict = loop.died(at: start + gap * death, progress: progress(death), narrows: narrows(death))
+                if let verdict { return (verdict, death + 1) }
+            }
+            return nil
         }
-        #expect(verdicts(every: .seconds(1)) { _ in 0 } == [false, false, false, false, true, true, true, true])
-        #expect(!verdicts(every: .seconds(3)) { _ in 0 }.contains(true))
-        #expect(!verdicts(every: .zero) { $0 / 2 }.contains(true))
+        #expect(verdict(every: .seconds(1)) { _ in 0 } ?? (.diesOfAll, 0) == (.dies, 5))
+        #expect(verdict(every: .zero) { _ in nil } ?? (.diesOfAll, 0) == (.dies, 5))
+        // On a slow machine they are far apart; a server that serves for days has no such number.
+        #expect(verdict(every: .seconds(3)) { _ in 7 } ?? (.diesOfAll, 0) == (.diesSlowly, 20))
+        #expect(verdict(every: .seconds(3)) { _ in nil } == nil)
+        #expect(verdict(every: .zero) { $0 / 2 } == nil)
+        // Three crash images cost nine deaths without an outcome between them, 100 make it the decoder.
+        #expect(verdict(every: .zero, narrows: { $0 < 9 }) { _ in 0 } ?? (.diesOfAll, 0) == (.dies, 9 + 5))
+        #expect(verdict(every: .zero, narrows: { _ in true }) { _ in 0 } ?? (.dies, 0) == (.diesOfAll, 300))
+        #expect(verdict(every: .zero, narrows: { _ in true }) { $0 / 299 } == nil)
+        // Others between them do not add up, and do not keep it from being the decoder.
+        #expect(verdict(every: .zero, narrows: { $0 % 4 == 3 }) { $0 / 1100 } == nil)
+        #expect(verdict(every: .zero, narrows: { $0 % 2 == 1 }) { _ in 0 } ?? (.dies, 0) == (.diesOfAll, 600))
         #expect(
             (1...8).map { CrashLoop.pause(beforeRestart: $0) }
                 == [100, 200, 400, 800, 1600, 2000, 2000, 2000].map { .milliseconds($0) })
@@ -150,12 +185,7 @@ struct WorkerSupervisorTests {
 }
 
 private actor Deaths {
-    struct Death: Equatable {
-        let pid: Int32
-        let end: ChildEnd
-    }
+    var all: [WorkerSupervisor.Death] = []
 
-    var all: [Death] = []
-
-    func add(_ pid: Int32, _ end: ChildEnd) { all.append(Death(pid: pid, end: end)) }
+    func add(_ death: WorkerSupervisor.Death) { all.append(death) }
 }

@@ -128,7 +128,7 @@ final class NginxServer: Sendable {
         defer { for argument in argv { free(argument) } }
         var environment: [UnsafeMutablePointer<CChar>?] = [nil]
         // No death signal: it would follow the test's thread.
-        let process = clinux_spawn(arguments[0], &argv, &environment, [-1, -1, -1], -1, -1, 0, 0)
+        let process = clinux_spawn(arguments[0], &argv, &environment, [-1, -1, -1], [-1, -1], -1, 0, 0)
         guard process > 0 else { throw Failure(what: "cannot start \(arguments[0])") }
         return process
     }

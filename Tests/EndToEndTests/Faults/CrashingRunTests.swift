@@ -1,0 +1,64 @@
+import Foundation
+import Glibc
+import Origin
+import TestSupport
+import Testing
+
+@Suite("Runs whose workers crash", .timeLimit(.minutes(10)))
+struct CrashingRunTests {
+    private let folder = TemporaryDirectory()
+
+    /// A run of two workers on these paths; only in the workers the library crashes.
+    private func run(_ urls: [String], crashing place: String) async throws -> ChildProcess {
+        let source = URL(filePath: #filePath).appending(path: "../../../CrashingDecoder/crashing_decoder.c")
+            .standardized
+        let library = folder.path("crashing.so")
+        let compiler = try await ChildProcess(
+            "/usr/bin/env", ["clang", "-std=c17", "-O1", "-shared", "-fPIC", "-o", library, source.path(), "-ldl"])
+        try #require(await compiler.wait() == .exited(0), "\(compiler.stderr)")
+        folder.write(Array(urls.map { $0 + "\n" }.joined().utf8), to: "urls.txt")
+        return try await ChildProcess(
+            builtProduct("prefetch-coord"),
+            [
+                "run", folder.path("urls.txt"), "--cache", folder.path("cache"), "-n", "2", "--allow-net",
+                "127.0.0.0/8", "--validate", "decode", "--json",
+            ],
+            environment: RemoteBatch.clean.merging(["LD_PRELOAD": library, "CRASHING": place]) { $1 })
+    }
+
+    private func deaths(_ run: ChildProcess) -> Int {
+        run.stderr.components(separatedBy: "ended by signal 11").count - 1
+    }
+
+    @Test("Images that crash the decoder end as poison after three deaths each; the run ends, and all others are there")
+    func images() async throws {
+        let origin = try OriginServer()
+        let good = GeneratedImage.jpeg(seed: 1, width: 60, height: 40)
+        origin.setFallback { _ in OriginResponse(body: good) }
+        let bad = [20, 101, 150].map { "/\($0)-bad.jpg" }
+        for path in bad {
+            origin.route(path, OriginResponse(body: GeneratedImage.jpeg(seed: 2, width: 777, height: 8)))
+        }
+        var paths = (0..<200).map { "/\($0).jpg" }
+        for (offset, path) in bad.enumerated() { paths.insert(path, at: [20, 101, 150][offset]) }
+        let run = try await run(paths.map { origin.url($0) }, crashing: "image")
+        #expect(await run.wait() == .exited(3), "\(run.stderr)")
+        // A death with two of them in the decoder counts for both.
+        #expect((3...9).contains(deaths(run)), "\(run.stderr)")
+        let object = try #require(try JSONSerialization.jsonObject(with: Data(run.stdout.utf8)) as? [String: Any])
+        let counts = try #require(object["outcomes"] as? [String: Any], "\(run.stdout)")
+        func count(_ name: String) -> Int { counts[name] as? Int ?? 0 }
+        #expect(count("poison") == 3 && count("downloaded") + count("hit") == 200, "\(run.stdout)")
+    }
+
+    @Test("Workers that crash outside of a decoder end the run with 70: that their jobs went back is no progress")
+    func transfers() async throws {
+        let origin = try OriginServer()
+        let run = try await run((0..<50).map { origin.url("/\($0).jpg") }, crashing: "transfer")
+        #expect(await run.wait() == .exited(70), "\(run.stderr)")
+        #expect(run.stderr.contains("workers ended"))
+        // The other worker may die beside the last.
+        #expect((5...21).contains(deaths(run)), "\(run.stderr)")
+        #expect(origin.requestCount() == 0)
+    }
+}

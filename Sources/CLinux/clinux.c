@@ -10,6 +10,9 @@
 #include <stdbool.h>
 #include <sys/resource.h>
 #include <linux/openat2.h>
+#include <linux/sockios.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -277,6 +280,19 @@ int clinux_accept(int fd) {
         int connection = accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (connection >= 0 || errno != EINTR) return connection;
     }
+}
+
+int64_t clinux_tcp_taken(int fd) {
+    struct tcp_info info;
+    socklen_t length = sizeof info;
+    int queued;
+    // In this order: what arrives in between makes the result smaller, never larger.
+    if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) < 0 || ioctl(fd, SIOCINQ, &queued) < 0) return -1;
+    if (length < offsetof(struct tcp_info, tcpi_bytes_received) + sizeof info.tcpi_bytes_received) {
+        errno = ENOTSUP;
+        return -1;
+    }
+    return (int64_t)info.tcpi_bytes_received - queued;
 }
 
 int64_t clinux_fs_magic(int fd) {

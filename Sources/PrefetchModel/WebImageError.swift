@@ -76,6 +76,8 @@ public struct WebImageError: Error, Sendable, CustomStringConvertible {
     public var retryAfter: Double?
     /// Announced bytes of the body that were not transferred, if `code` is `imageRefused` and a request was made.
     public var savedBytes: Int?
+    /// Whether the server sent without an end what is no part of a response.
+    package var isFlood = false
     /// The refused host and address, if `code` is `refused`; for the hint.
     public var refusedAddress: String?
 

@@ -63,6 +63,9 @@ int clinux_memory_file(void);
 int clinux_seal(int fd);
 /// accept4(2) with SOCK_NONBLOCK | SOCK_CLOEXEC: declared only with _GNU_SOURCE. EINTR is retried.
 int clinux_accept(int fd);
+/// Bytes that a program has taken out of a TCP socket: those received (TCP_INFO) without those in its queue (SIOCINQ). Their declaration and
+/// that of the socket functions exclude each other in the Glibc module. -1 if it is none.
+int64_t clinux_tcp_taken(int fd);
 /// f_type of statfs(2), the magic number of the file system.
 int64_t clinux_fs_magic(int fd);
 

@@ -127,8 +127,7 @@ final class CurlHandle {
         ccurl_set_pointer(pointer, CURLOPT_OPENSOCKETDATA, context)
         // A connection keeps both of these from its first transfer on, possibly longer than that transfer's handle lives.
         ccurl_set_closesocket(pointer) { context, socket in
-            Unmanaged<CurlSockets>.fromOpaque(context!).takeUnretainedValue().didClose(socket)
-            return close(socket)
+            Unmanaged<CurlSockets>.fromOpaque(context!).takeUnretainedValue().close(socket)
         }
         ccurl_set_pointer(pointer, CURLOPT_CLOSESOCKETDATA, Unmanaged.passUnretained(sockets).toOpaque())
         ccurl_set_prereq(pointer) { context, address, _, port, _ in
@@ -241,7 +240,12 @@ final class CurlHandle {
     }
 
     func finish(_ operation: DownloadOperation, code: Int32) -> TransferEnd {
-        TransferEnd(
+        if code != CURLE_OK.rawValue, response.abort == nil,
+            sockets.wasShutDown(operation.request.origin, after: response.progress.hopStart)
+        {
+            return .failure(.flood(code))
+        }
+        return TransferEnd(
             &response, info, of: operation, connecting, code: code,
             text: errorText[0] == 0 ? nil : String(cString: errorText))
     }
@@ -317,7 +321,7 @@ final class CurlHandle {
     /// The only place where connections are opened. The address is checked after name resolution, and no packet is sent to a refused one.
     /// Reused connections were checked by the same policy when they were opened; ``maySend(to:port:)`` checks for places closed since.
     private func openSocket(_ address: UnsafeMutablePointer<curl_sockaddr>?) -> curl_socket_t {
-        guard let address, operation != nil else { return CURL_SOCKET_BAD }
+        guard let address, let operation else { return CURL_SOCKET_BAD }
         let place = UnsafeRawPointer(address) + MemoryLayout<curl_sockaddr>.offset(of: \.addr)!
         guard let (target, port) = IPAddress.parse(socketAddress: place) else { return CURL_SOCKET_BAD }
         if let reason = denial(of: target, port: port) {
@@ -334,7 +338,7 @@ final class CurlHandle {
             connecting.didFail(errno)
         } else {
             connecting.didDial(target, port: port)
-            sockets.didOpen(descriptor)
+            sockets.didOpen(descriptor, to: operation.request.origin)
         }
         return descriptor
     }

@@ -27,6 +27,7 @@ final class CurlMulti: Sendable {
     private let handle: Locked<SendablePointer>
     private let epoll: Epoll
     let sockets: CurlSockets
+    let calls = CurlCalls()
     /// Those of the resolver, in the same poll.
     let names: NameSockets
     /// When curl wants to be called without an event, in seconds of CLOCK_MONOTONIC; infinity: never.
@@ -144,11 +145,13 @@ final class CurlMulti: Sendable {
             return ready
         }
         // curl ignores a socket that the transfer of an earlier event has closed.
-        for event in events { curl_multi_socket_action(pointer, event.socket, event.mask, &running) }
+        for event in events {
+            calls.run { curl_multi_socket_action(pointer, event.socket, event.mask, &running) }
+        }
         // Such a call starts new transfers, which may require another one immediately.
         for _ in 0..<16 where due.withLock({ $0 }) <= MonotonicClock.now {
             due.withLock { $0 = .infinity }
-            curl_multi_socket_action(pointer, CURL_SOCKET_TIMEOUT, 0, &running)
+            calls.run { curl_multi_socket_action(pointer, CURL_SOCKET_TIMEOUT, 0, &running) }
         }
     }
 

@@ -292,7 +292,7 @@ final class DownloadLoop {
             tally.count(operation, error)
             handle.response.keepPartial(handle.info, of: operation, error: error)
             // A partial response proves that the host is reachable.
-            if error.httpStatus != nil || handle.response.progress.bytes > 0 {
+            if error.httpStatus != nil || handle.response.progress.bytes > 0 && !error.isFlood {
                 didAnswer(operation, error, firstByte: nil)
             }
             stop(operation, wasAnswered: error.httpStatus != nil)

@@ -89,12 +89,14 @@ struct HostHealth {
         failedProbes = failedProbes.suffix(Self.mostProbes - 1) + [began]
     }
 
-    /// Whether a failure means that the host is not responding.
+    /// Whether a failure means that the host is not responding, or stops everything while it does: each flood takes seconds of the thread that
+    /// runs all transfers.
     /// * `bytes`: bytes received before it.
     static func isUnresponsive(_ error: WebImageError, bytes: Int) -> Bool {
         switch error.code {
         case .cannotFindHost, .cannotConnectToHost: true
         case .timedOut: bytes == 0
+        case .connectionLost: error.isFlood
         default: false
         }
     }

@@ -22,6 +22,7 @@ public actor ImageDownloader {
     /// Default jar for cookies, for the lifetime of the session.
     private nonisolated let ownJar = CookieJar()
     private nonisolated let pulse = LoopMonitor()
+    private nonisolated let floods: FloodGuard
     private var isSuspended = false
     private var keepsIdleConnections = true, excusesConnects = false
     /// Whether its session has ended, or ends after the running downloads.
@@ -62,6 +63,7 @@ public actor ImageDownloader {
                 }
                 multi.poll(milliseconds: sleep)
             })
+        floods = FloodGuard(multi.calls, of: multi.sockets) { [executor] in executor.processorTime }
         let spooling = SpoolingTransfers(wake: { multi.wake() })
         session = CurlSession(
             configuration, sockets: multi.sockets, closed: blockedEndpoints, spooling: spooling,
@@ -79,7 +81,10 @@ public actor ImageDownloader {
         reference.set(self)
     }
 
-    deinit { executor.stop() }
+    deinit {
+        floods.stop()
+        executor.stop()
+    }
 
     private nonisolated func perform(_ body: @escaping @Sendable (isolated ImageDownloader) -> Void) {
         executor.perform { self.assumeIsolated { body($0) } }

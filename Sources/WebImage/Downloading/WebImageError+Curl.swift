@@ -60,6 +60,15 @@ extension WebImageError {
         }
     }
 
+    /// The error for a transfer whose connection a ``FloodGuard`` shut down.
+    static func flood(_ code: Int32) -> WebImageError {
+        var error = WebImageError(
+            .connectionLost, "the server flooded the connection with frames that hold nothing, so it was closed",
+            underlyingCode: code, isTransient: true)
+        error.isFlood = true
+        return error
+    }
+
     private static let longHeader = "a line of the response's header is longer than 100 KB"
 
     private static func connectFailure(_ failure: WebImageError, _ connecting: ConnectAttempts) -> WebImageError {

@@ -33,7 +33,7 @@ struct CurlSocketsTests {
     )
     func idle() throws {
         let pair = try SocketPair()
-        sockets.didOpen(pair.ours)
+        sockets.didOpen(pair.ours, to: "")
         sockets.watch(pair.ours, what: reads)
         #expect(happening().isEmpty)
         sockets.watch(pair.ours, what: nothing)
@@ -67,7 +67,7 @@ struct CurlSocketsTests {
     @Test("A server that closes an idle connection is noticed once, and wakes nobody again and again")
     func closedWhileIdle() throws {
         let pair = try SocketPair()
-        sockets.didOpen(pair.ours)
+        sockets.didOpen(pair.ours, to: "")
         sockets.watch(pair.ours, what: reads)
         sockets.watch(pair.ours, what: nothing)
         pair.closeTheirs()
@@ -78,7 +78,7 @@ struct CurlSocketsTests {
     @Test("What is waited for changes between reading and writing")
     func changes() throws {
         let pair = try SocketPair()
-        sockets.didOpen(pair.ours)
+        sockets.didOpen(pair.ours, to: "")
         sockets.watch(pair.ours, what: writes)
         #expect(happening() == [pair.ours: true])
         sockets.watch(pair.ours, what: reads)
@@ -91,14 +91,14 @@ struct CurlSocketsTests {
     func reused(isOurs: Bool) throws {
         let first = try SocketPair()
         let number = first.ours
-        if isOurs { sockets.didOpen(number) }
+        if isOurs { sockets.didOpen(number, to: "") }
         sockets.watch(number, what: reads)
         sockets.watch(number, what: nothing)
         // curl says that it closes a connection, and nothing of a descriptor it waits for a name with.
-        if isOurs { sockets.didClose(number) }
+        if isOurs { _ = sockets.close(number, by: { _ in 0 }) }
         let second = try SocketPair(inPlaceOf: first)
         #expect(second.ours == number)
-        if isOurs { sockets.didOpen(number) }
+        if isOurs { sockets.didOpen(number, to: "") }
         second.send()
         #expect(happening().isEmpty)
         sockets.watch(number, what: reads)

@@ -1,4 +1,5 @@
 internal import CCurl
+internal import Glibc
 
 struct CurlInfo {
     private let easy: UnsafeMutableRawPointer
@@ -52,6 +53,31 @@ struct CurlInfo {
         case 301, 302, 303, 307, 308: header("Location")?.isEmpty == false
         default: false
         }
+    }
+
+    /// `Location` as text. What is not UTF-8, such as a name in Latin-1, is percent-encoded byte by byte, as browsers and curl send it on; the rest
+    /// is encoded with the URL.
+    var location: String? {
+        var header: UnsafeMutablePointer<curl_header>?
+        guard curl_easy_header(easy, "Location", 0, UInt32(CURLH_HEADER), -1, &header) == CURLHE_OK, let header else {
+            return nil
+        }
+        guard let value = header.pointee.value else { return nil }
+        return Self.text(UnsafeRawBufferPointer(start: value, count: strlen(value)))
+    }
+
+    /// Valid UTF-8 as it is, and each other byte percent-encoded.
+    static func text(_ bytes: UnsafeRawBufferPointer) -> String {
+        if let text = String(validating: bytes, as: UTF8.self) { return text }
+        var out: [UInt8] = []
+        var rest = bytes[...]
+        while let first = rest.first {
+            // Of a character of more than one byte: a shorter prefix of it is not valid.
+            let character = (1...4).lazy.map { rest.prefix($0) }.first { String(validating: $0, as: UTF8.self) != nil }
+            out += character.map(Array.init) ?? Array("%\(String(first, radix: 16, uppercase: true))".utf8)
+            rest = rest.dropFirst(character?.count ?? 1)
+        }
+        return String(decoding: out, as: UTF8.self)
     }
 
     /// Seconds of `Retry-After`, from a number or a date (RFC 9110, section 10.2.3).

@@ -62,7 +62,7 @@ enum TransferEnd {
         case 304 where operation.key.options.contains(.conditional):
             self = .image(DownloadedImage(&response, info, of: operation))
         case 301, 302, 303, 307, 308:
-            if let location = info.header("Location"), !location.isEmpty {
+            if let location = info.location, !location.isEmpty {
                 self = .redirect(location: location)
             } else {
                 self = .failure(

@@ -59,6 +59,33 @@ struct ImageDownloaderRedirectTests {
         #expect(bad?.code == .invalidURL)
     }
 
+    @Test("Bytes of a Location are sent on as they are, whatever their encoding")
+    func bytes() async throws {
+        let server = try OriginServer()
+        server.setFallback { _ in OriginResponse(body: [1]) }
+        let locations: [([UInt8], String)] = [
+            (Array("/caf".utf8) + [0xE9] + Array(".jpg".utf8), "/caf%E9.jpg"),
+            (Array("/caf\u{E9}.jpg".utf8), "/caf%C3%A9.jpg"),
+            // Both, and the beginnings of characters that do not end.
+            (
+                [0x2F, 0xC3, 0xA9, 0xE9, 0xE2, 0x82, 0x61, 0xE2, 0x82, 0xAC, 0xF0, 0x9F],
+                "/%C3%A9%E9%E2%82a%E2%82%AC%F0%9F"
+            ),
+            ([0x2F, 0xED, 0xA0, 0x80, 0x3F, 0xFF, 0x80], "/%ED%A0%80?%FF%80"),
+            (Array("\(server.url("/a"))".utf8) + [0xFC], "/a%FC"),
+        ]
+        for (index, (location, expected)) in locations.enumerated() {
+            let header = Array("HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: ".utf8) + location
+            server.route("/\(index)", OriginResponse(fault: .raw(header + Array("\r\n\r\n".utf8))))
+            let image = try await makeDownloader().download(server.url("/\(index)"))
+            #expect(image.effectiveURL == server.url(expected))
+            #expect(server.requestCount(expected) == 1, "\(expected)")
+        }
+        let host = Array("HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: http://caf".utf8) + [0xE9, 0x2E]
+        server.route("/host", OriginResponse(fault: .raw(host + Array("example/\r\n\r\n".utf8))))
+        #expect(try await makeDownloader().failure(server.url("/host"))?.code == .invalidURL)
+    }
+
     @Test("A 404 behind a redirect is a 404")
     func redirectTo404() async throws {
         let server = try OriginServer()

@@ -87,6 +87,18 @@ struct RobotsTests {
             (["unavailable_after: 25 Jun 2030 15:00:00 PST, all"], nil), (["otherbot: noindex, noai"], nil),
             (["max-snippet: 5, NoML"], "noml"), (["otherbot: none"], nil),
             (["max-snippet: 5, noimageindex"], "noimageindex"),
+            (["unavailable_after: Fri, 25 Jun 2010 15:00:00 GMT, noai"], "noai"),
+            (["unavailable_after: 25 Jun 2010 15:00:00 PST"], nil),
+            (["unavailable_after: 2010-06-25T15:00:00Z, noai"], "noai"),
+            (["noai;noimageai"], "noai"), (["index noimageai"], "noimageai"), (["\"noai\""], "noai"),
+            (["'noai', x"], "noai"),
+            (["index,\tnoai"], "noai"), (["notranslate , NOAI , x"], "noai"), (["PREFETCH : noai"], "noai"),
+            (["otherbot: noai; prefetch: noindex"], "noindex"), (["otherbot: noai prefetch: noindex"], "noindex"),
+            (["googlebot : nofollow, noindex"], nil), (["googlebot: nofollow", "noai"], "noai"), (["*: noai"], "noai"),
+            (["robots: noai"], "noai"), (["prefetch: all, otherbot: noai"], nil),
+            (["max-image-preview: none"], nil), (["max-image-preview:none, max-snippet:0"], nil),
+            (["max-snippet:0, noindex"], "noindex"), (["noaiart, noindexifembedded, indexifembedded"], nil),
+            ([""], nil), ([":"], nil), ([": noai"], "noai"), (["noai:"], nil), ([",;, noai"], "noai"),
         ] as [([String], String?)])
     func tags(lines: [String], directive: String?) {
         #expect(RobotsTag.refusal(of: lines, agent: "prefetch") == directive)

@@ -61,7 +61,8 @@ let package = Package(
         .target(
             name: "WebImage",
             dependencies: [
-                "PrefetchModel", "CImageCodec", "CCurl", "CCares", "CCrypto", "CLinux", "Threading", deque, heap,
+                "PrefetchModel", "CImageCodec", "CCurl", "CCares", "CCrypto", "CLinux", "CZlib", "Threading", deque,
+                heap,
             ],
             swiftSettings: settings),
         .target(

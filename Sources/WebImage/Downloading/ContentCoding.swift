@@ -4,16 +4,21 @@ struct ContentCoding {
     /// Those that curl decodes.
     private static let known: Set<ByteText> = ["identity", "none", "gzip", "x-gzip", "deflate", "br", "zstd"]
 
-    /// Whether curl decodes all of them. It refuses a body of which it does not know one, so that such a body is taken as it is.
+    /// Whether curl decodes all of them. It refuses a body of which it does not know one: of such a body ``BodyLayers`` takes off what it finds.
     private(set) var isKnown = true
     /// Whether the body may be in the frames of an upload (``AWSChunks``).
     private(set) var mayBeFramed = false
+    /// How often it may be packed as gzip or zlib, at most as often as curl unpacks.
+    private(set) var packings = 0
+    private static let packing: Set<ByteText> = ["gzip", "x-gzip", "deflate"]
+    private static let mostPackings = 5
 
     /// * `lines`: values of `Content-Encoding`.
     init(_ lines: [String]) {
         for line in lines {
             for part in line.split(atByte: ",") {
                 let name = Substring(part.utf8.trimming { $0 == 0x20 || $0 == 0x09 }).asciiLowercased
+                if Self.packing.contains(name) { packings = min(packings + 1, Self.mostPackings) }
                 if name.isEmpty || Self.known.contains(name) { continue }
                 isKnown = false
                 if name.hasBytes(of: "aws-chunked") { mayBeFramed = true }

@@ -94,10 +94,12 @@ final class CurlHandle {
         ccurl_set_string(pointer, CURLOPT_REDIR_PROTOCOLS_STR, "http,https")
         ccurl_set_long(pointer, CURLOPT_FOLLOWLOCATION, 0)
         // Decodes every encoding that curl knows, even if unsolicited; CurlList removes the Accept-Encoding header. It refuses a body in one
-        // that it does not know, by its first bytes: 7.88 looks before each of them whether it decodes, so what it would refuse is taken as it is.
+        // that it does not know, by its first bytes. Up to 8.5 it looks before each of them whether it decodes, so the end of the header is
+        // early enough to turn that off. From 8.6 on it looks as it reads the header's line: such a body is refused, and TransferEnd asks again.
         ccurl_set_string(pointer, CURLOPT_ACCEPT_ENCODING, "")
         header.onCoding(of: context) { context in
             let handle = CurlHandle.from(context)
+            guard handle.operation?.leavesCodings == false else { return }
             handle.decode(ContentCoding(handle.info.headers("Content-Encoding")).isKnown)
         }
         // An empty string keeps curl from reading the proxy from the environment.
@@ -166,7 +168,7 @@ final class CurlHandle {
         set(route, port: operation.request.port)
         response.begin(operation, now: now)
         connecting.begin()
-        decode(true)
+        decode(!operation.leavesCodings)
         errorText[0] = 0
         let url = operation.request
         // Passing the string itself would copy it into an array.
@@ -303,9 +305,18 @@ final class CurlHandle {
                 return 0
             }
         }
-        guard response.didReceiveBody(bytes, of: operation) else { return 0 }
-        return isDecompressionBomb ? 0 : bytes.count
+        guard response.isUnpacked else {
+            return response.didReceiveBody(bytes, of: operation) && !isDecompressionBomb ? bytes.count : 0
+        }
+        for start in stride(from: 0, to: bytes.count, by: Self.packedPiece) {
+            let piece = UnsafeRawBufferPointer(rebasing: bytes[start..<min(bytes.count, start + Self.packedPiece)])
+            guard response.didReceiveBody(piece, of: operation), !isDecompressionBomb else { return 0 }
+        }
+        return bytes.count
     }
+
+    /// So that a bomb is noticed before it has become all that it can become.
+    private static let packedPiece = 4096
 
     /// Aborts a body that is more than 20 times its size on the wire and larger than 1 MiB: no image compresses that well.
     private var isDecompressionBomb: Bool {

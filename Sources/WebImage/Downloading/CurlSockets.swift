@@ -30,7 +30,7 @@ final class CurlSockets: Sendable {
         var open = 0
         var opened: UInt64 = 0
         /// When a connection to an origin was last shut down, in seconds of CLOCK_MONOTONIC.
-        var shutDown: [String: Double] = [:]
+        var shutDown: [ByteText: Double] = [:]
     }
 
     private static let mostShutDown = 1024
@@ -80,14 +80,14 @@ final class CurlSockets: Sendable {
             guard let socket = state.entries.firstIndex(where: { $0.connection == connection }) else { return }
             shutdown(Int32(socket), Int32(SHUT_RDWR))
             if state.shutDown.count >= Self.mostShutDown { state.shutDown = [:] }
-            state.shutDown[state.entries[socket].site] = now
+            state.shutDown[ByteText(state.entries[socket].site)] = now
         }
     }
 
     /// Whether a connection to an origin was shut down after `time`, in seconds of CLOCK_MONOTONIC.
     func wasShutDown(_ site: String, after time: Double) -> Bool {
         state.withLock { state in
-            guard !state.shutDown.isEmpty, let end = state.shutDown[site] else { return false }
+            guard !state.shutDown.isEmpty, let end = state.shutDown[ByteText(site)] else { return false }
             return end >= time
         }
     }

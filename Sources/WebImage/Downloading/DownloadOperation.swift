@@ -126,6 +126,8 @@ final class DownloadOperation {
     /// Due time of the retry and the last error, while it waits for a retry.
     private(set) var pause: (due: Double, error: WebImageError)?
     private(set) var partial: PartialBody?
+    /// Whether curl is to leave its body in its codings: it refused one that it does not know.
+    private(set) var leavesCodings = false
 
     /// Whether the hop is still at the site to which the user's credentials apply.
     var isAtOrigin: Bool { redirects == 0 || request.origin == start.origin }
@@ -141,6 +143,8 @@ final class DownloadOperation {
         site = startSite
         lastProgress = TransferProgress()
     }
+
+    func leaveCodings() { leavesCodings = true }
 
     func follow(_ next: RequestURL, to site: RequestSite) {
         redirects += 1

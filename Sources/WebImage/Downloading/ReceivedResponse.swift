@@ -34,8 +34,8 @@ struct ReceivedResponse {
     private let header: CurlHeader
     private(set) var bodyHasBegun = false
     private(set) var body: ImageBody?
-    /// What takes its frames off.
-    private var chunks: AWSChunks?
+    /// What takes codings off that curl leaves.
+    private var layers: BodyLayers?
     private(set) var received = 0
     private(set) var expected: Int?
     private(set) var resumedFrom = 0
@@ -81,7 +81,7 @@ struct ReceivedResponse {
         requestsRest = operation.rest != nil
         bodyHasBegun = false
         body = nil
-        chunks = nil
+        layers = nil
         received = 0
         expected = nil
         resumedFrom = 0
@@ -112,8 +112,11 @@ struct ReceivedResponse {
             operation.keep(nil)
             if status == 206 { return resume(partial, info) }
         }
-        if header.isCoded, ContentCoding(info.headers("Content-Encoding")).mayBeFramed { chunks = AWSChunks() }
-        expected = chunks == nil ? length : nil
+        if header.isCoded {
+            let coding = ContentCoding(info.headers("Content-Encoding"))
+            if !coding.isKnown || operation.leavesCodings { layers = BodyLayers(coding) }
+        }
+        expected = layers == nil ? length : nil
         if let expected, expected > limits.maxBodyBytes { return refuse(tooLarge) }
         let body = ImageBody(memoryLimit: limits.memoryLimit, place: limits.spool)
         if let length, length <= limits.maxBodyBytes { body.reserve(length) }
@@ -137,14 +140,16 @@ struct ReceivedResponse {
 
     mutating func didReceiveBody(_ bytes: UnsafeRawBufferPointer, of operation: DownloadOperation) -> Bool {
         transfer.bytes += bytes.count
-        guard isWanted, var chunks else { return take(bytes, of: operation) }
-        defer { self.chunks = chunks }
-        guard let isWanted = chunks.read(bytes, take: { take($0, of: operation) }) else {
-            refuse(WebImageError(.badImageData, "a frame of its aws-chunked coding is broken"))
+        guard isWanted, let layers else { return take(bytes, of: operation) }
+        guard let isWanted = layers.read(bytes, take: { take($0, of: operation) }) else {
+            refuse(WebImageError(.badImageData, layers.failure ?? ""))
             return false
         }
         return isWanted
     }
+
+    /// Whether few bytes may become many here.
+    var isUnpacked: Bool { layers != nil }
 
     private mutating func take(_ bytes: UnsafeRawBufferPointer, of operation: DownloadOperation) -> Bool {
         received += bytes.count

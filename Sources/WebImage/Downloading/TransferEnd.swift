@@ -4,7 +4,7 @@ internal import CCurl
 enum TransferEnd {
     case image(DownloadedImage)
     case redirect(location: String)
-    /// The server has not sent the rest that was asked for: the whole is.
+    /// The server has not sent the rest that was asked for: the whole is. Or curl refused the coding of the body: it is left to us.
     case again
     case failure(WebImageError)
 
@@ -33,6 +33,13 @@ enum TransferEnd {
         if headerIsComplete && status >= 200 { response.judge(info, of: operation) }
         let isBodyUnwanted = status >= 200 && !response.isWanted && headerIsComplete
         guard !response.refusesRest(status, isPacked: code == CURLE_BAD_CONTENT_ENCODING) else {
+            self = .again
+            return
+        }
+        if code == CURLE_BAD_CONTENT_ENCODING, headerIsComplete, !operation.leavesCodings,
+            !ContentCoding(info.headers("Content-Encoding")).isKnown
+        {
+            operation.leaveCodings()
             self = .again
             return
         }

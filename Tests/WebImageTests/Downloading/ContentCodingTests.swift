@@ -75,6 +75,62 @@ struct ContentCodingTests {
         #expect(try await exact.download(server.url("/plain")).body.bytes == body)
     }
 
+    /// A small body in frames and packed, with what its Content-Encoding may be.
+    private static let packed: [(String, [String], [UInt8])] = {
+        let body = pseudoImage(5000)
+        let both = ["aws-chunked, gzip", "gzip,aws-chunked", "AWS-Chunked , x-GZIP, binary"]
+        return [
+            ("frames in gzip", both, gzip(awsChunked(body))), ("gzip in frames", both, awsChunked(gzip(body))),
+            ("both", both, awsChunked(gzip(awsChunked(body)))), ("gzip alone", both + ["utf-8, gzip"], gzip(body)),
+            ("frames alone", both + ["aws-chunked"], awsChunked(body)), ("neither", both + ["binary, gzip"], body),
+            ("gzip in gzip", ["gzip, aws-chunked, gzip"], gzip(gzip(body))),
+            ("zlib in frames", ["deflate, aws-chunked"], awsChunked(zlib(body))),
+        ]
+    }()
+
+    @Test("Frames and gzip come off in whatever order they are there, and the limit counts what is inside")
+    func packedAndFramed() async throws {
+        let server = try OriginServer()
+        let body = pseudoImage(5000)
+        let exact = try makeDownloader { $0.maxBodyBytes = body.count }
+        let less = try makeDownloader { $0.maxBodyBytes = body.count - 1 }
+        for (index, (name, codings, sent)) in Self.packed.enumerated() {
+            for (number, coding) in codings.enumerated() {
+                let path = "/\(index)/\(number)"
+                let headers = [("Content-Encoding", coding)]
+                server.route(path, OriginResponse(headers: headers, body: sent))
+                server.route(path + "d", OriginResponse(headers: headers, body: sent, framing: .chunked(size: 1)))
+                #expect(try await exact.download(server.url(path)).body.bytes == body, "\(name) \(coding)")
+                #expect(try await exact.download(server.url(path + "d")).body.bytes == body, "\(name) \(coding)")
+                #expect(await less.failure(server.url(path))?.code == .tooLarge, "\(name) \(coding)")
+            }
+        }
+        let lines = [("Content-Encoding", "aws-chunked"), ("Content-Encoding", "gzip")]
+        server.route("/lines", OriginResponse(headers: lines, body: awsChunked(gzip(body))))
+        #expect(try await exact.download(server.url("/lines")).body.bytes == body)
+    }
+
+    @Test("What is broken or a bomb inside of frames is that")
+    func badPacked() async throws {
+        let server = try OriginServer()
+        let headers = [("Content-Encoding", "aws-chunked, gzip")]
+        var broken = gzip(body)
+        broken[broken.count - 8] ^= 1
+        server.route("/broken", OriginResponse(headers: headers, body: awsChunked(broken)))
+        server.route("/frames", OriginResponse(headers: headers, body: gzip(Array("5\r\nabcdefgh".utf8))))
+        server.route(
+            "/bomb",
+            OriginResponse(headers: headers, body: awsChunked(OriginResponse.gzipBomb(inflatingTo: 40 << 20).body)))
+        for (path, code, text) in [
+            ("/broken", .badImageData, "its gzip coding is broken"),
+            ("/frames", .badImageData, "a frame of its aws-chunked coding is broken"),
+            ("/bomb", .tooLarge, "20 times"),
+        ] as [(String, WebImageError.Code, String)] {
+            let error = try await makeDownloader().failure(server.url(path))
+            #expect(error?.code == code && error?.message.contains(text) == true, "\(String(describing: error))")
+        }
+    }
+
     /// What is left of a body, given whole and byte by byte; nil: a frame is broken.
     private func unframed(_ body: [UInt8], pieces: Int) -> [UInt8]? {
         var (chunks, out) = (AWSChunks(), [UInt8]())
@@ -110,6 +166,18 @@ struct ContentCodingTests {
             #expect(unframed(Array(body.utf8), pieces: pieces) == expected.map { Array($0.utf8) }, "\(pieces)")
         }
     }
+}
+
+/// A zlib stream of stored blocks (RFC 1950).
+func zlib(_ bytes: [UInt8]) -> [UInt8] {
+    var (low, high) = (UInt32(1), UInt32(0))
+    for byte in bytes {
+        low = (low + UInt32(byte)) % 65_521
+        high = (high + low) % 65_521
+    }
+    let sum = high << 16 | low
+    return [0x78, 0x01] + gzip(bytes).dropFirst(10).dropLast(8)
+        + [24, 16, 8, 0].map { UInt8(truncatingIfNeeded: sum >> $0) }
 }
 
 /// An upload to S3 in frames of 64 KiB.

@@ -213,7 +213,8 @@ struct HostHealth {
         switch news.state {
         case .silent:
             if unresponsiveSince == nil {
-                wasReached = news.error.code == .timedOut
+                // Of lost connections only a flood means silence.
+                wasReached = news.error.code == .timedOut || news.error.code == .connectionLost
                 failedProbes = []
             }
             unresponsiveSince = min(unresponsiveSince ?? news.since, news.since)

@@ -73,6 +73,18 @@ struct FloodGuardTests {
                 && !sockets.wasShutDown("https://a.example", after: 0))
     }
 
+    @Test("A flood is transient, and counts as a missing response of its host, whatever came before it")
+    func failure() {
+        let flood = WebImageError.flood(56)
+        #expect(flood.code == .connectionLost && flood.isTransient && flood.underlyingCode == 56)
+        #expect(HostHealth.isUnresponsive(flood, bytes: 0) && HostHealth.isUnresponsive(flood, bytes: 500))
+        #expect(!HostHealth.isUnresponsive(WebImageError(.connectionLost, "reset", isTransient: true), bytes: 0))
+        // The host accepts connections, also for workers that have it from another one: probes come every 8 s at least.
+        var health = HostHealth()
+        health.adopt(HostReport(host: "h", state: .silent, until: 5, since: 0, failures: 10, error: flood))
+        #expect(!health.isAbandoned(since: 0, wasAttempted: false))
+    }
+
     @Test("A call that reads a flood ends, and other connections stay")
     func ends() async throws {
         let sockets = CurlSockets(try #require(Epoll()))

@@ -139,7 +139,7 @@ static avifDecoder *open_with(const request_t *request, avifCodecChoice codec, r
         return NULL;
     }
     avif_facts facts;
-    if (!avif_survey(request, false, &facts, result)) return NULL;
+    if (!avif_survey(request, false, &facts, result) || !avif_check_size(request, &facts, result)) return NULL;
     avifDecoder *decoder = library.create();
     if (!decoder) {
         check_end(result, IMAGE_CODEC_NO_MEMORY, "no memory to decode an AVIF");
@@ -158,7 +158,8 @@ static avifDecoder *open_with(const request_t *request, avifCodecChoice codec, r
     if (is_open) decoder->io->sizeHint = UINT64_MAX;
     is_open = is_open && fail(result, library.parse(decoder));
     if (result->status == IMAGE_CODEC_DAMAGED && !has_description(request)) fail(result, AVIF_RESULT_TRUNCATED_DATA);
-    is_open = is_open && check_size(result, limits, decoder->image->width, decoder->image->height);
+    is_open = is_open && check_size(result, limits, decoder->image->width, decoder->image->height) &&
+              check_whole_size(result, limits, "AVIF");
     if (is_open && request->task >= IMAGE_CODEC_CHECK) {
         // The AV1 data may tell another size than the boxes. Tiles of a grid may reach beyond its edges.
         uint64_t pixels = (uint64_t)decoder->image->width * decoder->image->height + MAX_OVERHANG;
@@ -168,7 +169,7 @@ static avifDecoder *open_with(const request_t *request, avifCodecChoice codec, r
     }
     const avifImage *image = decoder->image;
     uint64_t frames = is_open ? (uint64_t)decoder->imageCount : 0;
-    if (!is_open || !check_frames(result, limits, frames, frames * image->width * image->height, "AVIF")) {
+    if (!is_open || !check_frames(result, limits, frames, "AVIF")) {
         library.destroy(decoder);
         return NULL;
     }
@@ -246,8 +247,8 @@ static bool is_convertible(const avifImage *image, result_t *result) {
 static void check_by(const request_t *request, avifDecoder *decoder, result_t *result) {
     check_budget budget;
     uint64_t pixels = (uint64_t)result->width * result->height;
-    check_budget_start(&budget, &request->limits, result->width, result->height);
-    budget.deadline += (result->frame_count - 1) * pixels * request->limits.cpu_nanoseconds_per_pixel;
+    check_budget_start(&budget, request);
+    check_budget_grant(&budget, result->frame_count * pixels);
     avifPixelFormat format = decoder->image->yuvFormat;
     uint32_t depth = decoder->image->depth;
     for (uint32_t i = 0; i < result->frame_count; i++) {
@@ -257,7 +258,7 @@ static void check_by(const request_t *request, avifDecoder *decoder, result_t *r
             break;
         }
         if (check_budget_spend(&budget, pixels)) continue;
-        check_end(result, IMAGE_CODEC_OVER_LIMIT, "AVIF takes too long to decode");
+        check_end_late(result, &budget, "AVIF");
         break;
     }
 }

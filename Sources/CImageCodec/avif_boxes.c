@@ -207,10 +207,18 @@ uint32_t avif_orientation(unsigned angle, bool is_mirrored, unsigned axis) {
     return axis == 0 ? top_to_bottom[angle & 3] : left_to_right[angle & 3];
 }
 
+bool avif_check_size(const request_t *request, const avif_facts *facts, result_t *result) {
+    // libavif's own limit (AVIF_DEFAULT_IMAGE_DIMENSION_LIMIT), beyond which it would call the image damaged.
+    enum { MAX_SIDE = 32768 };
+    image_codec_limits limits = request->limits;
+    if (limits.max_dimension > MAX_SIDE) limits.max_dimension = MAX_SIDE;
+    return check_size(result, &limits, facts->width, facts->height) && check_whole_size(result, &limits, "AVIF");
+}
+
 void avif_header(const request_t *request, result_t *result) {
     avif_facts facts;
     if (!avif_survey(request, true, &facts, result)) return;
-    if (!check_size(result, &request->limits, facts.width, facts.height)) return;
+    if (!avif_check_size(request, &facts, result)) return;
     result->orientation = facts.orientation;
     result->has_alpha = facts.has_alpha;
     result->color = facts.is_gray ? IMAGE_CODEC_COLOR_GRAY : IMAGE_CODEC_COLOR_RGB;

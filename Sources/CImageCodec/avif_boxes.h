@@ -73,5 +73,14 @@ typedef struct {
 /// Reads the boxes that describe the images, and the headers of their AV1 data unless `facts_only`, before libavif sees a byte. Ends the call if
 /// they are damaged, cut off, or more than libavif can read at a cost that is proportional to them.
 bool avif_survey(const request_t *request, bool facts_only, avif_facts *facts, result_t *result);
+typedef struct {
+    uint32_t width;
+    uint32_t height;
+} avif_extent;
+
+/// The size that no frame exceeds, by the header of an AV1 sequence.
+avif_extent avif_largest_frame(const uint8_t *bytes, size_t count);
+/// Whether the size is within the limits; ends the call if not.
+bool avif_check_size(const request_t *request, const avif_facts *facts, result_t *result);
 /// EXIF's value for a rotation, in quarter turns against the clock, and a mirroring after it (ISO/IEC 23008-12, 6.5.10 and 6.5.12).
 uint32_t avif_orientation(unsigned angle, bool is_mirrored, unsigned axis);

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { CHECK_STEP = 1 << 18 };
+enum { CHECK_STEP = 1 << 18, MAX_PIXELS_PER_BYTE = 1000 };
 
 void check_end(image_codec_result *result, int status, const char *format, ...) {
     result->status = status;
@@ -32,16 +32,24 @@ bool check_size(image_codec_result *result, const image_codec_limits *limits, ui
         return false;
     }
     if (width > limits->max_dimension || height > limits->max_dimension) {
-        check_end(result, IMAGE_CODEC_OVER_LIMIT, "%" PRIu32 " x %" PRIu32 " pixels, the limit is %" PRIu32 " a side",
+        check_end(result, IMAGE_CODEC_OVER_LIMIT, "%" PRIu32 " x %" PRIu32 " pixels, the limit is %" PRIu32 " a side" CHECK_UNCHECKED,
                   width, height, limits->max_dimension);
         return false;
     }
     if ((uint64_t)width * height > limits->max_pixels) {
-        check_end(result, IMAGE_CODEC_OVER_LIMIT, "%" PRIu32 " x %" PRIu32 " pixels, the limit is %" PRIu64 " in all",
+        check_end(result, IMAGE_CODEC_OVER_LIMIT, "%" PRIu32 " x %" PRIu32 " pixels, the limit is %" PRIu64 " in all" CHECK_MAX_PIXELS,
                   width, height, limits->max_pixels);
         return false;
     }
     return true;
+}
+
+bool check_whole_size(image_codec_result *result, const image_codec_limits *limits, const char *kind) {
+    if ((uint64_t)result->width * result->height <= limits->max_whole_pixels) return true;
+    check_end(result, IMAGE_CODEC_OVER_LIMIT,
+              "%" PRIu32 " x %" PRIu32 " pixels, the limit of a %s is %" PRIu64 CHECK_UNCHECKED, result->width,
+              result->height, kind, limits->max_whole_pixels);
+    return false;
 }
 
 static uint64_t thread_nanoseconds(void) {
@@ -50,38 +58,46 @@ static uint64_t thread_nanoseconds(void) {
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-void check_budget_start(check_budget *budget, const image_codec_limits *limits, uint32_t width, uint32_t height) {
-    uint64_t allowed = limits->cpu_nanoseconds + limits->cpu_nanoseconds_per_pixel * width * height;
-    budget->deadline = thread_nanoseconds() + allowed;
-    budget->pixels = 0;
+uint64_t image_codec_cpu_limit(const image_codec_limits *limits, uint64_t bytes, uint64_t pixels) {
+    uint64_t most = bytes * MAX_PIXELS_PER_BYTE;
+    return limits->cpu_nanoseconds + limits->cpu_nanoseconds_per_pixel * (pixels < most ? pixels : most);
+}
+
+void check_budget_start(check_budget *budget, const image_codec_request *request) {
+    budget->request = request;
+    budget->start = thread_nanoseconds();
+    budget->granted_pixels = budget->pixels = 0;
+    check_budget_grant(budget, 0);
+}
+
+void check_budget_grant(check_budget *budget, uint64_t pixels) {
+    budget->granted_pixels += pixels;
+    budget->granted = image_codec_cpu_limit(&budget->request->limits, budget->request->count, budget->granted_pixels);
 }
 
 bool check_budget_spend(check_budget *budget, uint64_t pixels) {
     budget->pixels += pixels;
     if (budget->pixels < CHECK_STEP) return true;
     budget->pixels = 0;
-    return thread_nanoseconds() <= budget->deadline;
+    return thread_nanoseconds() - budget->start <= budget->granted;
 }
 
-bool check_frames(image_codec_result *result, const image_codec_limits *limits, uint64_t frames, uint64_t pixels,
-                  const char *format) {
-    if (frames > limits->max_frames) {
-        check_end(result, IMAGE_CODEC_OVER_LIMIT, "%s with %" PRIu64 " frames, the limit is %" PRIu32, format, frames,
-                  limits->max_frames);
-        return false;
-    }
-    if (frames > 1 && pixels > limits->max_frame_pixels) {
-        check_end(result, IMAGE_CODEC_OVER_LIMIT, "%s with %" PRIu64 " pixels in its frames, the limit is %" PRIu64,
-                  format, pixels, limits->max_frame_pixels);
-        return false;
-    }
-    return true;
+void check_end_late(image_codec_result *result, const check_budget *budget, const char *format) {
+    check_end(result, IMAGE_CODEC_OVER_LIMIT, "%s takes too long to decode, more than %.1f s" CHECK_UNDECODED, format,
+              (double)budget->granted / 1e9);
+}
+
+bool check_frames(image_codec_result *result, const image_codec_limits *limits, uint64_t frames, const char *format) {
+    if (frames <= limits->max_frames) return true;
+    check_end(result, IMAGE_CODEC_OVER_LIMIT, "%s with more than %" PRIu32 " frames" CHECK_UNCHECKED, format,
+              limits->max_frames);
+    return false;
 }
 
 bool check_allocate_pixels(image_codec_result *result, const image_codec_limits *limits, uint32_t frames) {
     uint64_t bytes = (uint64_t)result->pixel_width * result->pixel_height * result->channels * frames;
     if (bytes > limits->max_memory) {
-        check_end(result, IMAGE_CODEC_OVER_LIMIT, "%" PRIu64 " bytes of pixels, the limit is %" PRIu64, bytes,
+        check_end(result, IMAGE_CODEC_OVER_LIMIT, "%" PRIu64 " bytes of pixels, the limit is %" PRIu64 CHECK_MAX_MEMORY, bytes,
                   limits->max_memory);
         return false;
     }

@@ -6,15 +6,23 @@
 __attribute__((format(printf, 3, 4))) void check_end(image_codec_result *result, int status, const char *format, ...);
 /// Records a warning about ancillary data; excess ones are dropped.
 void check_keep_warning(image_codec_result *result, const char *text);
+/// Behind the message of a limit, the option of the programs that raises it, or does without what it bounds.
+#define CHECK_MAX_PIXELS " (--max-pixels raises it)"
+#define CHECK_MAX_MEMORY " (--max-decode-memory raises it)"
+#define CHECK_UNDECODED " (--validate structure takes it undecoded)"
+#define CHECK_UNCHECKED " (--validate none takes it unchecked)"
+
 /// Whether a size is within the limits; ends the check if not.
 bool check_size(image_codec_result *result, const image_codec_limits *limits, uint32_t width, uint32_t height);
+/// Whether the size of the result is within the limit of images that are not checked row by row; ends the check if not.
+/// * `kind`: of image, such as `WebP`.
+bool check_whole_size(image_codec_result *result, const image_codec_limits *limits, const char *kind);
 
 /// Allocates the pixels of a result: `frames` bitmaps of its pixel size and channels, zeroed. Ends the call if there is no memory, or the
 /// limit is lower.
 bool check_allocate_pixels(image_codec_result *result, const image_codec_limits *limits, uint32_t frames);
-/// Whether an animation of this many frames, each of at least the canvas, is within the limits; ends the check if not.
-bool check_frames(image_codec_result *result, const image_codec_limits *limits, uint64_t frames, uint64_t pixels,
-                  const char *format);
+/// Whether an animation of this many frames is within the limits; ends the check if not.
+bool check_frames(image_codec_result *result, const image_codec_limits *limits, uint64_t frames, const char *format);
 /// Copies metadata; what does not fit, or cannot be allocated, is dropped.
 void check_copy(image_codec_buffer *buffer, const uint8_t *bytes, size_t count);
 /// libpng's own default for the size of an ancillary chunk, raw or inflated.
@@ -22,13 +30,22 @@ enum { PNG_MAX_CHUNK_BYTES = 8000000 };
 
 /// CPU time of one check. Reading the clock takes a system call of 0.2 microseconds, so it is done once per `CHECK_STEP` pixels.
 typedef struct {
-    uint64_t deadline;
+    const image_codec_request *request;
+    uint64_t start;
+    /// In nanoseconds, and the pixels that it is for.
+    uint64_t granted;
+    uint64_t granted_pixels;
     uint64_t pixels;
 } check_budget;
 
-void check_budget_start(check_budget *budget, const image_codec_limits *limits, uint32_t width, uint32_t height);
+/// Grants the time of an image without pixels.
+void check_budget_start(check_budget *budget, const image_codec_request *request);
+/// Grants the time of `pixels` more.
+void check_budget_grant(check_budget *budget, uint64_t pixels);
 /// Whether time is left after `pixels` more of work.
 bool check_budget_spend(check_budget *budget, uint64_t pixels);
+/// Ends a check whose time is spent.
+void check_end_late(image_codec_result *result, const check_budget *budget, const char *format);
 
 /// Maximum length of EXIF data or a colour profile to copy.
 enum { MAX_METADATA_BYTES = 8 << 20 };

@@ -5,6 +5,9 @@
 typedef image_codec_request request_t;
 typedef image_codec_result result_t;
 
+/// Of longer ones libjpeg decides alone: what proves them whole without it would copy them.
+enum { JPEG_MAX_WALKED_BYTES = 64 << 20 };
+
 void jpeg_header(const request_t *request, result_t *result);
 void jpeg_structure(const request_t *request, result_t *result);
 void jpeg_check(const request_t *request, result_t *result);

@@ -21,7 +21,6 @@ typedef struct {
     int transparent_index;
     const uint8_t *global_palette;
     uint32_t global_colors;
-    uint64_t frame_pixels;
     uint32_t frames;
     /// Of a single frame; NULL: frames are drawn on the canvas.
     row_sink *sink;
@@ -228,6 +227,8 @@ static void put_rows(gif_reader *reader, const gif_image *image, const uint8_t *
             paint(reader, image, indices + (size_t)n * image->width, columns, sink->row + 4 * (size_t)image->x);
         }
         rows_put(sink);
+        // A screen may be a million times as large as its image.
+        if (!check_budget_spend(&reader->budget, result->width)) return check_end_late(reader->result, &reader->budget, "GIF");
     }
 }
 
@@ -272,24 +273,25 @@ static bool count_frame(gif_reader *reader, gif_image *image) {
     result->width = width;
     result->height = height;
     if (!fits) return false;
-    uint64_t pixels = (uint64_t)image->width * image->height, canvas = (uint64_t)width * height;
-    reader->frame_pixels += pixels > canvas ? pixels : canvas;
     reader->frames++;
     result->frame_count = reader->frames;
     if (reader->frames == 1 && (image->x > 0 || image->y > 0 || image->width < width || image->height < height))
         result->has_alpha = true;
-    return check_frames(result, &reader->request->limits, reader->frames, reader->frame_pixels, "GIF");
+    return check_frames(result, &reader->request->limits, reader->frames, "GIF");
 }
 
 /// Decodes an image whose sub-blocks start at `data`; false if it is damaged, or was the last one asked for.
-static bool decode_image(gif_reader *reader, const gif_image *image, const uint8_t *data, unsigned code_size) {
+static bool decode_image(gif_reader *reader, const gif_image *image, const uint8_t *data, size_t count,
+                         unsigned code_size) {
     uint64_t pixels = (uint64_t)image->width * image->height;
+    // A check costs as much as there is data, however many pixels that is.
+    check_budget_grant(&reader->budget, pixels);
     bool draws = reader->request->task == IMAGE_CODEC_PIXELS;
     code_table table;
     code_reader codes = {.next = data};
     if (!draws) {
-        if (!check_budget_spend(&reader->budget, pixels)) {
-            check_end(reader->result, IMAGE_CODEC_OVER_LIMIT, "GIF takes too long to decode");
+        if (!check_budget_spend(&reader->budget, pixels + count)) {
+            check_end_late(reader->result, &reader->budget, "GIF");
             return false;
         }
         return decode_codes(reader, &codes, &table, code_size, image, NULL);
@@ -335,7 +337,7 @@ static bool read_image(gif_reader *reader) {
     if (!skip_blocks(reader, &total)) return false;
     if (total == 0) return fail(reader, "an image without data");
     bool goes_on = reader->request->task < IMAGE_CODEC_CHECK ||
-                   decode_image(reader, &image, reader->request->bytes + start, *code_size);
+                   decode_image(reader, &image, reader->request->bytes + start, total, *code_size);
     reader->transparent_index = -1;
     reader->disposal = CANVAS_KEEP;
     reader->milliseconds = 0;
@@ -357,7 +359,7 @@ static bool read_screen(gif_reader *reader) {
         reader->global_palette = take(reader, 3 * (size_t)reader->global_colors);
         if (!reader->global_palette) return false;
     }
-    check_budget_start(&reader->budget, &reader->request->limits, result->width, result->height);
+    check_budget_start(&reader->budget, reader->request);
     return true;
 }
 

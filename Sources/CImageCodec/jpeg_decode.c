@@ -42,7 +42,10 @@ static void escape(j_common_ptr library, int status) {
     jpeg_decoder *decoder = decoder_of(library);
     char text[JMSG_LENGTH_MAX];
     library->err->format_message(library, text);
-    check_end(decoder->result, status, "%s", text);
+    const char *help = library->err->msg_code == JERR_IMAGE_TOO_BIG      ? CHECK_UNDECODED
+                       : library->err->msg_code == JERR_NO_BACKING_STORE ? CHECK_MAX_MEMORY
+                                                                          : "";
+    check_end(decoder->result, status, "%s%s", text, help);
     longjmp(decoder->escape, 1);
 }
 
@@ -50,6 +53,8 @@ static void on_error(j_common_ptr library) {
     int status = IMAGE_CODEC_DAMAGED;
     switch (library->err->msg_code) {
     case JERR_OUT_OF_MEMORY: status = IMAGE_CODEC_NO_MEMORY; break;
+    // libjpeg takes sides of 65,500, the format can say 65,535.
+    case JERR_IMAGE_TOO_BIG:
     // jmemnobs.c's error if `max_memory_to_use` is exceeded.
     case JERR_NO_BACKING_STORE: status = IMAGE_CODEC_OVER_LIMIT; break;
     case JERR_ARITH_NOTIMPL:
@@ -93,11 +98,12 @@ static void on_message(j_common_ptr library, int level) {
 static void on_progress(j_common_ptr library) {
     jpeg_decoder *decoder = decoder_of(library);
     if ((unsigned)decoder->library.input_scan_number > decoder->limits->max_scans) {
-        check_end(decoder->result, IMAGE_CODEC_OVER_LIMIT, "JPEG with more than %u scans", decoder->limits->max_scans);
+        check_end(decoder->result, IMAGE_CODEC_OVER_LIMIT, "JPEG with more than %u scans" CHECK_UNCHECKED,
+                  decoder->limits->max_scans);
         longjmp(decoder->escape, 1);
     }
     if (!check_budget_spend(&decoder->budget, (uint64_t)decoder->library.image_width * DCTSIZE)) {
-        check_end(decoder->result, IMAGE_CODEC_OVER_LIMIT, "JPEG takes too long to decode");
+        check_end_late(decoder->result, &decoder->budget, "JPEG");
         longjmp(decoder->escape, 1);
     }
 }
@@ -148,7 +154,11 @@ static bool start(jpeg_decoder *decoder, const request_t *request) {
         check_end(decoder->result, IMAGE_CODEC_UNSUPPORTED, "JPEG with arithmetic coding cannot be verified");
         return false;
     }
-    check_budget_start(&decoder->budget, decoder->limits, library->image_width, library->image_height);
+    if (jpeg_has_multiple_scans(library) &&
+        !check_whole_size(decoder->result, decoder->limits, library->progressive_mode ? "progressive JPEG" : "JPEG of several scans"))
+        return false;
+    check_budget_start(&decoder->budget, request);
+    check_budget_grant(&decoder->budget, (uint64_t)library->image_width * library->image_height);
     if (has_whole_sampling(library)) return true;
     library->err->msg_code = JERR_FRACT_SAMPLE_NOTIMPL;
     escape((j_common_ptr)library, IMAGE_CODEC_DAMAGED);

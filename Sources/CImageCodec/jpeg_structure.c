@@ -74,7 +74,7 @@ static bool has_segment(int marker) {
 
 /// Maximum bytes allocated by libjpeg to decode an eighth of the size: rows of samples and, with several scans, the coefficients of all
 /// blocks (jdcoefct.c), 128 bytes per block; each component has as many blocks as fill whole MCUs. Or, if that is more, by jpeg_walk.c before:
-/// its tables and a copy of the image data.
+/// its tables and a copy of the image data, of a file that is not too long for it.
 static uint64_t decode_memory(const uint8_t *frame, uint32_t width, uint32_t height, bool keeps_coefficients,
                               size_t file_bytes) {
     enum { FIXED = 128 << 10, ROW_BYTES_PER_COLUMN = 4, BLOCK = 128 };
@@ -91,17 +91,19 @@ static uint64_t decode_memory(const uint8_t *frame, uint32_t width, uint32_t hei
         blocks += columns * (components[3 * i + 1] >> 4) * rows * (components[3 * i + 1] & 15);
     uint64_t rows_of_samples = (uint64_t)count * ROW_BYTES_PER_COLUMN * width;
     if (keeps_coefficients) return FIXED + rows_of_samples + blocks * BLOCK;
+    if (file_bytes > JPEG_MAX_WALKED_BYTES) file_bytes = 0;
     return FIXED + (rows_of_samples > file_bytes ? rows_of_samples : file_bytes);
 }
 
 /// Reads the size from a frame header (B.2.2). For a height of 0 the size would follow in DNL, which libjpeg does not read.
-static bool read_frame(const uint8_t *segment, uint32_t length, const image_codec_limits *limits,
+static bool read_frame(const uint8_t *segment, uint32_t length, bool is_progressive, const image_codec_limits *limits,
                        image_codec_result *result) {
     if (length < 8 || length != 8 + 3 * (uint32_t)segment[7]) {
         check_end(result, IMAGE_CODEC_DAMAGED, "JPEG frame header of %" PRIu32 " bytes", length);
         return false;
     }
-    return check_size(result, limits, big_endian_16(segment + 5), big_endian_16(segment + 3));
+    return check_size(result, limits, big_endian_16(segment + 5), big_endian_16(segment + 3)) &&
+           (!is_progressive || check_whole_size(result, limits, "progressive JPEG"));
 }
 
 /// What the segments of a file say about its image.
@@ -180,18 +182,19 @@ static void walk(const request_t *request, bool header_only, image_codec_result 
         if (left < length) return incomplete(result);
         if (is_frame(marker)) {
             if (frame) return check_end(result, IMAGE_CODEC_DAMAGED, "JPEG with two frame headers");
-            if (!read_frame(reader.next, length, limits, result)) return;
+            keeps_coefficients = (marker & 3) == 2;
+            if (!read_frame(reader.next, length, keeps_coefficients, limits, result)) return;
             frame = reader.next;
             result->color = frame_color(frame[7], &facts);
             if (header_only) return;
-            keeps_coefficients = (marker & 3) == 2;
         } else if (marker == SOS) {
             if (!frame) return check_end(result, IMAGE_CODEC_DAMAGED, "JPEG scan before its frame header");
             if (++scans > limits->max_scans)
-                return check_end(result, IMAGE_CODEC_OVER_LIMIT, "JPEG with more than %" PRIu32 " scans",
+                return check_end(result, IMAGE_CODEC_OVER_LIMIT, "JPEG with more than %" PRIu32 " scans" CHECK_UNCHECKED,
                                  limits->max_scans);
             // The first scan decides (jdinput.c): if it lacks components, others must follow.
             if (scans == 1 && length > 2 && reader.next[2] < frame[7]) keeps_coefficients = true;
+            if (keeps_coefficients && !check_whole_size(result, limits, "JPEG of several scans")) return;
             in_data = true;
         } else {
             read_segment(marker, reader.next + 2, length - 2, &facts, result);

@@ -277,7 +277,7 @@ static bool prepare(const struct jpeg_decompress_struct *library, table *tables,
 }
 
 bool jpeg_walk(const struct jpeg_decompress_struct *library, check_budget *budget) {
-    if (!is_usual(library)) return false;
+    if (!is_usual(library) || library->src->bytes_in_buffer > JPEG_MAX_WALKED_BYTES) return false;
     scan scan = {.blocks_in_mcu = 0};
     table *tables = malloc(2 * NUM_HUFF_TBLS * sizeof *tables);
     uint8_t *data = malloc(library->src->bytes_in_buffer + PADDING);

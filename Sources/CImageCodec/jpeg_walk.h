@@ -1,5 +1,5 @@
 #pragma once
-#include "check.h"
+#include "codecs.h"
 
 #include <stdio.h>
 // After stdio.h, which it needs.

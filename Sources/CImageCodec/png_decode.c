@@ -58,7 +58,7 @@ typedef union {
 static void on_error(png_structp library, png_const_charp text) {
     png_decoder *decoder = png_get_error_ptr(library);
     if (decoder->is_over_memory)
-        check_end(decoder->result, IMAGE_CODEC_OVER_LIMIT, "PNG takes more than %" PRIu64 " bytes to decode",
+        check_end(decoder->result, IMAGE_CODEC_OVER_LIMIT, "PNG takes more than %" PRIu64 " bytes to decode" CHECK_MAX_MEMORY,
                   decoder->limits->max_memory);
     else
         check_end(decoder->result, decoder->out_of_memory ? IMAGE_CODEC_NO_MEMORY : IMAGE_CODEC_DAMAGED, "%s", text);
@@ -81,8 +81,8 @@ static void on_warning(png_structp library, png_const_charp text) {
         on_error(library, text);
 }
 
-static void end_over_limit(png_decoder *decoder, const char *text) {
-    check_end(decoder->result, IMAGE_CODEC_OVER_LIMIT, "%s", text);
+static void end_late(png_decoder *decoder) {
+    check_end_late(decoder->result, &decoder->budget, "PNG");
     longjmp(decoder->escape, 1);
 }
 
@@ -96,10 +96,13 @@ static void on_read(png_structp library, png_bytep into, size_t count) {
     png_decoder *decoder = png_get_io_ptr(library);
     if (count > decoder->left) png_error(library, "PNG ends before its IEND chunk");
     if (!check_budget_spend(&decoder->budget, (uint64_t)count * PIXELS_PER_BYTE_READ))
-        end_over_limit(decoder, "PNG takes too long to decode");
+        end_late(decoder);
     if (decoder->is_inflating && is_behind_last_row(decoder)) {
-        if (count > decoder->surplus_left)
-            end_over_limit(decoder, "PNG with image data that goes on behind the last row");
+        if (count > decoder->surplus_left) {
+            check_end(decoder->result, IMAGE_CODEC_OVER_LIMIT,
+                      "PNG with image data that goes on behind the last row" CHECK_UNDECODED);
+            longjmp(decoder->escape, 1);
+        }
         decoder->surplus_left -= count;
     }
     memcpy(into, decoder->next, count);
@@ -177,7 +180,7 @@ static void run(png_decoder *decoder, const png_layout *layout) {
             if (decoder->sink) rows_put(decoder->sink);
             if (into && pass == passes - 1) decoder->rows_read = row + 1;
             if (!check_budget_spend(&decoder->budget, layout->width))
-                return check_end(decoder->result, IMAGE_CODEC_OVER_LIMIT, "PNG takes too long to decode");
+                return check_end_late(decoder->result, &decoder->budget, "PNG");
         }
     }
     decoder->is_inflating = false;
@@ -199,7 +202,8 @@ static void read_file(const request_t *request, const uint8_t *bytes, size_t cou
     decoder.pixels = pixels;
     decoder.sink = sink;
     decoder.partial = request->partial && pixels;
-    check_budget_start(&decoder.budget, &request->limits, layout->width, layout->height);
+    check_budget_start(&decoder.budget, request);
+    check_budget_grant(&decoder.budget, (uint64_t)layout->width * layout->height);
     run(&decoder, layout);
     if (decoder.partial) result->rows = decoder.rows_read;
     if ((pixels || sink) && decoder.info) {
@@ -269,7 +273,7 @@ static void survey(const request_t *request, png_survey *found) {
 static bool spend(check_budget *budget, const png_source *image, size_t bytes, result_t *result) {
     uint64_t pixels = (uint64_t)image->layout.width * image->layout.height;
     if (check_budget_spend(budget, pixels + (uint64_t)bytes * PIXELS_PER_BYTE_READ)) return true;
-    check_end(result, IMAGE_CODEC_OVER_LIMIT, "PNG takes too long to decode");
+    check_end_late(result, budget, "PNG");
     return false;
 }
 
@@ -290,7 +294,8 @@ void png_check(const request_t *request, result_t *result) {
     result->width = layout->width;
     result->height = layout->height;
     check_budget budget;
-    check_budget_start(&budget, &request->limits, layout->width, layout->height);
+    check_budget_start(&budget, request);
+    check_budget_grant(&budget, (uint64_t)layout->width * layout->height);
     bool is_good = !found.has_other_after && png_inflates(request, &found.image);
     if (!is_good || found.has_other_before)
         read_file(request, request->bytes, request->count, layout, is_good, NULL, NULL, result);
@@ -300,8 +305,7 @@ void png_check(const request_t *request, result_t *result) {
     for (size_t offset = HEADER_END; result->status == IMAGE_CODEC_WHOLE;) {
         if (!png_next_frame(request, layout, &offset, &frame)) return;
         frame.image.palette = found.image.palette;
-        budget.deadline += (uint64_t)frame.image.layout.width * frame.image.layout.height *
-                           request->limits.cpu_nanoseconds_per_pixel;
+        check_budget_grant(&budget, (uint64_t)frame.image.layout.width * frame.image.layout.height);
         if (!spend(&budget, &frame.image, 0, result)) return;
         if (frame.image.name == IDAT || png_inflates(request, &frame.image)) continue;
         image_codec_buffer file = {NULL, 0};

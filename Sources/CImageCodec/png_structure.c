@@ -105,8 +105,7 @@ static bool read_animation(animation *state, const uint8_t *data, uint32_t lengt
     state->announced = big_endian_32(data);
     result->loop_count = big_endian_32(data + 4);
     if (state->announced == 0) return fail(result, "an animation of 0 frames");
-    return check_frames(result, limits, state->announced, (uint64_t)state->announced * result->width * result->height,
-                        "PNG");
+    return check_frames(result, limits, state->announced, "PNG");
 }
 
 static bool read_frame_control(animation *state, const uint8_t *data, uint32_t length, image_codec_result *result) {

@@ -151,15 +151,15 @@ void webp_check(const request_t *request, result_t *result) {
     bool is_animation = false;
     const size_of_image none = {0, 0};
     check_budget budget;
-    check_budget_start(&budget, &request->limits, 0, 0);
+    check_budget_start(&budget, &inside);
     while (next_chunk(&inside, &offset, &name, &data, &count)) {
         if (name == ANMF && count > FRAME_HEADER) {
             is_animation = true;
             uint64_t pixels = (uint64_t)(little_endian_24(data + 6) + 1) * (little_endian_24(data + 9) + 1);
-            budget.deadline += pixels * request->limits.cpu_nanoseconds_per_pixel;
+            check_budget_grant(&budget, pixels);
             if (!decode(result, data + FRAME_HEADER, count - FRAME_HEADER, NULL, none, none, 0)) return;
             if (check_budget_spend(&budget, pixels)) continue;
-            return check_end(result, IMAGE_CODEC_OVER_LIMIT, "WebP takes too long to decode");
+            return check_end_late(result, &budget, "WebP");
         }
     }
     if (!is_animation) decode(result, inside.bytes, inside.count, NULL, none, none, 0);
@@ -235,7 +235,9 @@ void webp_pixels(const request_t *request, result_t *result) {
     survey(&inside, result);
     result->color = IMAGE_CODEC_COLOR_RGB;
     if (result->status != IMAGE_CODEC_WHOLE) return;
-    if (!check_size(result, &request->limits, result->width, result->height)) return;
+    if (!check_size(result, &request->limits, result->width, result->height) ||
+        !check_whole_size(result, &request->limits, "WebP"))
+        return;
     bool is_animation = result->frame_count > 1;
     uint32_t frames = result->frame_count < request->frames ? result->frame_count : request->frames;
     bool has_canvas = false;

@@ -183,6 +183,36 @@ struct EngineTests {
         #expect(fourth.contains(#""tooLarge":2"#), "\(fourth)")
     }
 
+    /// A baseline JPEG in grey of 501 megapixels: each block is two bits.
+    private static func large() -> [UInt8] {
+        let (width, height) = (25_050, 20_000)
+        func segment(_ marker: UInt8, _ data: [UInt8]) -> [UInt8] { [0xFF, marker, 0, UInt8(data.count + 2)] + data }
+        let codes: [UInt8] = [1] + [UInt8](repeating: 0, count: 16)
+        let sides = [height, width].flatMap { [UInt8($0 >> 8), UInt8($0 & 0xFF)] }
+        let blocks = (width + 7) / 8 * height / 8
+        return [0xFF, 0xD8] + segment(0xDB, [0] + [UInt8](repeating: 1, count: 64))
+            + segment(0xC0, [8] + sides + [1, 1, 0x11, 0]) + segment(0xC4, [0x00] + codes)
+            + segment(0xC4, [0x10] + codes)
+            + segment(0xDA, [1, 1, 0, 0, 63, 0]) + [UInt8](repeating: 0, count: blocks / 4) + [0xFF, 0xD9]
+    }
+
+    @Test("An image over a limit is too large, not bad, is not on the blacklist, and the option that is named takes it")
+    func largeImage() async throws {
+        origin.route("/large", OriginResponse(body: Self.large()))
+        let file = list([origin.url("/large")])
+        let first = try await ran(["run", file, "--name", "a"] + base, exits: 3)
+        #expect(first.contains(#""tooLarge":1"#), "\(first)")
+        let cache = ["--cache", folder.path("cache")]
+        let causes = try await ran(["failures", "a", "--by", "cause"] + cache)
+        #expect(causes.contains("tooLarge -> retry with a larger --max-pixels"), "\(causes)")
+        let detail = try await ran(["failures", "a"] + cache)
+        #expect(
+            detail.contains("25050 x 20000 pixels, the limit is 500000000 in all (--max-pixels raises it)"), "\(detail)"
+        )
+        let second = try await ran(["run", file, "--name", "b", "--max-pixels", "800M"] + base)
+        #expect(second.contains(#""downloaded":1"#), "\(second)")
+    }
+
     @Test(
         "Each batch has its own request settings in every worker, in its record too, and a retry changes those it names"
     )

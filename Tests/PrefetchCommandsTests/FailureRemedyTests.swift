@@ -1,3 +1,4 @@
+import Origin
 import PrefetchModel
 import Testing
 
@@ -65,6 +66,27 @@ struct FailureRemedyTests {
         for (detail, word) in expected {
             #expect(remedy(.refused, nil, detail)?.contains(word) == true, "\(detail)")
         }
+    }
+
+    /// By the messages of the limits themselves.
+    @Test("What is too large has the remedy for its limit, and no advice to correct the URLs")
+    func tooLarge() throws {
+        func detail(_ change: (inout ImageCoder.Limits) -> Void) throws -> String {
+            var limits = ImageCoder.Limits()
+            change(&limits)
+            let png = GeneratedImage.png(seed: 1, width: 600, height: 600)
+            let error = #expect(throws: WebImageError.self) {
+                try png.span.withUnsafeBytes { try ImageCoder(limits: limits).verify($0, level: .decode) }
+            }
+            #expect(error?.outcome == .tooLarge)
+            return try #require(error).message
+        }
+        let expected = [
+            (try detail { $0.maxPixels = 9 }, "--max-pixels"), (try detail { $0.maxMemory = 9 }, "--max-decode-memory"),
+            (try detail { ($0.cpuNanoseconds, $0.cpuNanosecondsPerPixel) = (0, 0) }, "--validate structure"),
+            (try detail { $0.maxDimension = 9 }, "--validate none"), ("more than 9 bytes", "--max-size"),
+        ]
+        for (detail, word) in expected { #expect(remedy(.tooLarge, nil, detail)?.contains(word) == true, "\(detail)") }
     }
 
     private func failure(

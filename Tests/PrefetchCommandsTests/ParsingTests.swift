@@ -9,6 +9,22 @@ import WebImage
 
 @Suite(.timeLimit(.minutes(5)))
 struct ParsingTests {
+    @Test("The pixels of an image are limited by its worker; the workers of a run follow the batch")
+    func pixels() throws {
+        #expect(try WorkerCommand.parse([]).maxPixels.count == 500_000_000)
+        #expect(try WorkerCommand.parse(["--max-pixels", "800M"]).maxPixels.count == 800_000_000)
+        #expect(throws: (any Error).self) { try WorkerCommand.parse(["--max-pixels", "0"]) }
+        for (words, most) in [([], 500), (["--max-pixels", "1M"], 500), (["--max-pixels", "800M"], 800)]
+            as [([String], Int)]
+        {
+            let settings = try RunCommand.parse(["list.txt"] + words).workerSettings()
+            #expect(settings.maxPixels == most * 1_000_000 && settings.imageLimits.maxPixels == settings.maxPixels)
+        }
+        let settings = try RunCommand.parse(["list.txt", "--max-decode-memory", "1GiB"]).workerSettings()
+        #expect(settings.imageLimits.maxMemory == 1 << 30)
+        #expect(FetchSettings().imageLimits.maxMemory == 256 << 20)
+    }
+
     @Test(arguments: [
         ("15", 15.0), ("15s", 15), ("250ms", 0.25), ("2m", 120), ("24h", 86_400), ("7d", 604_800), ("0", 0),
         ("2w", 1_209_600),

@@ -37,6 +37,7 @@ enum image_codec_status {
     IMAGE_CODEC_DAMAGED = 2,
     /// A kind that the library does not support (JPEG: lossless, 12 bits, arithmetic), or a format without its library.
     IMAGE_CODEC_UNSUPPORTED = 3,
+    /// More than one of the limits, or than what a library or this module takes, without proof of damage.
     IMAGE_CODEC_OVER_LIMIT = 4,
     /// malloc failed: not the image's fault.
     IMAGE_CODEC_NO_MEMORY = 5,
@@ -54,11 +55,13 @@ enum image_codec_color {
 typedef struct {
     uint32_t max_dimension;
     uint64_t max_pixels;
+    /// Of images that are not checked row by row: WebP, AVIF, and JPEG of several scans. `max_pixels` holds for them too.
+    uint64_t max_whole_pixels;
     uint32_t max_scans;
     uint32_t max_frames;
-    uint64_t max_frame_pixels;
     uint64_t max_memory;
-    /// CPU time of the calling thread: `cpu_nanoseconds` plus `cpu_nanoseconds_per_pixel` for each pixel.
+    /// CPU time of the calling thread: `cpu_nanoseconds` plus `cpu_nanoseconds_per_pixel` for each pixel that is decoded, over all frames,
+    /// but for at most 1,000 pixels a byte of the file.
     uint64_t cpu_nanoseconds;
     uint64_t cpu_nanoseconds_per_pixel;
 } image_codec_limits;
@@ -146,6 +149,9 @@ void image_codec_exif_set_orientation(uint8_t *exif, size_t count, uint32_t orie
 
 /// Bytes that libwebp allocates for the tables of a lossless WebP image, whose data follow its header of size; 0 if they are damaged.
 uint64_t image_codec_vp8l_tables(const uint8_t *bytes, size_t count, uint32_t width, uint32_t height);
+
+/// Nanoseconds of CPU time that a file of `bytes` may take to decode to `pixels`, over all its frames: a pixel without data takes none.
+uint64_t image_codec_cpu_limit(const image_codec_limits *limits, uint64_t bytes, uint64_t pixels);
 
 /// Whether the library of a format is there; loads it.
 bool image_codec_can_decode(int format);

@@ -86,7 +86,7 @@ struct RunCommand: AsyncParsableCommand, BatchOptionGroups, FetchOptionGroups {
         if progress.mode(verbosity.level) == .json { Console.noteAsJSON() }
         // Its workers have the same limit.
         let budget = try DescriptorBudget.raised()
-        var fetch = try fetch.settings()
+        var fetch = try workerSettings()
         let compat = batch.options.compat
         // SDWebImagePrefetcher's number, for all workers.
         if let compat, self.fetch.transfers.maxConcurrentDownloads == nil {
@@ -115,6 +115,13 @@ struct RunCommand: AsyncParsableCommand, BatchOptionGroups, FetchOptionGroups {
         try await BatchRun(
             command: self, list: list, fetch: fetch, workerCount: workers ?? (compat == nil ? Self.defaultWorkers : 1)
         ).run()
+    }
+
+    /// Those of its workers, which take images as large as it asks for.
+    func workerSettings() throws(PrefetchError) -> FetchSettings {
+        var settings = try fetch.settings()
+        settings.maxPixels = max(settings.maxPixels, selection.rules.maxPixels ?? 0)
+        return settings
     }
 
     private func dryRun() async throws {

@@ -65,7 +65,7 @@ struct TransferOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
             "Memory for all decodes of a worker at one time, 1MiB to 1TiB.",
-            discussion: "An image that would exceed it waits; a larger one is decoded alone, up to 512MiB.",
+            discussion: "An image that would exceed it waits; one that needs more alone ends as tooLarge.",
             valueName: "size"))
     var maxDecodeMemory = ByteSize(bytes: 256 << 20)
 

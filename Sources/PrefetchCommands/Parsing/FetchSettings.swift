@@ -20,6 +20,8 @@ struct FetchSettings: Codable, Sendable, Equatable {
     var caFile: String?
     /// Bytes.
     var maxDecodeMemory = 256 << 20
+    /// Of images that are checked row by row.
+    var maxPixels = Self.usualPixels
     /// Seconds.
     var lease = 15.0, drainTimeout = 25.0
     /// The text of a netrc file.
@@ -48,8 +50,19 @@ struct FetchSettings: Codable, Sendable, Equatable {
     var strictCache = false, plainFiles = false
     var readOnlyCaches: [String] = []
 
+    /// The most pixels of an image unless somebody asks for more.
+    static let usualPixels = ImageCoder.Limits().maxPixels
+
     /// The defaults.
     init() {}
+
+    /// The limits of an image. What one may take of memory is what all may take.
+    var imageLimits: ImageCoder.Limits {
+        var limits = ImageCoder.Limits()
+        limits.maxMemory = maxDecodeMemory
+        limits.maxPixels = maxPixels
+        return limits
+    }
 
     /// The part of one worker of a run, whose workers have the bandwidth together.
     func share(of workers: Int) -> FetchSettings {

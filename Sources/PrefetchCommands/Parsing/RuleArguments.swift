@@ -13,7 +13,9 @@ struct RuleArguments: ParsableArguments {
     @Option(help: .count("Refuse images of fewer pixels, width times height: 1000000, 1M. (default: no limit)"))
     var minPixels: PixelCount?
 
-    @Option(help: .count("Refuse images of more pixels, width times height: 25000000, 25M. (default: no limit)"))
+    @Option(
+        help: .count(
+            "Refuse images of more pixels, width times height: 25M. (default: the most that workers take, 500M)"))
     var maxPixels: PixelCount?
 
     @Option(
@@ -45,9 +47,7 @@ struct RuleArguments: ParsableArguments {
                 "\(option) is 1 to \(Wording.count(ImageRules.sides.upperBound)) pixels, not \(value)")
         }
         for (option, value) in [("--min-pixels", minPixels), ("--max-pixels", maxPixels)] {
-            guard let value, !ImageRules.pixels.contains(value.count) else { continue }
-            throw ValidationError(
-                "\(option) is 1 to \(Wording.count(ImageRules.pixels.upperBound)) pixels, not \(value.count)")
+            try value?.check(option)
         }
         if let maxAspectRatio, !(1...Double(ImageRules.sides.upperBound)).contains(maxAspectRatio) {
             throw ValidationError("--max-aspect-ratio is a number from 1: 1 takes only squares, 3 also 300 x 100")
@@ -69,6 +69,8 @@ struct RuleArguments: ParsableArguments {
 struct PixelCount: ExpressibleByArgument {
     var count: Int
 
+    init(count: Int) { self.count = count }
+
     init?(argument: String) {
         var text = argument.lowercased()[...]
         var factor = 1.0
@@ -79,5 +81,15 @@ struct PixelCount: ExpressibleByArgument {
         }
         guard let number = Double(text), number.isFinite, number >= 0, number * factor < 1e15 else { return nil }
         count = Int(number * factor)
+    }
+
+    var defaultValueDescription: String {
+        count % 1_000_000 == 0 ? "\(count / 1_000_000)M" : String(count)
+    }
+
+    /// - Throws: unless it is in the range of the rules about pixels.
+    func check(_ option: String) throws {
+        guard !ImageRules.pixels.contains(count) else { return }
+        throw ValidationError("\(option) is 1 to \(Wording.count(ImageRules.pixels.upperBound)) pixels, not \(count)")
     }
 }

@@ -17,7 +17,7 @@ enum FailureRemedy {
         case .truncated: "retry"
         case .badImage: "correct the URLs: the servers send something else, often a page"
         case .unsupported: "--unverifiable keep stores them unverified; doctor names missing libraries"
-        case .tooLarge: "retry with a larger --max-size"
+        case .tooLarge: size(detail)
         case .invalidURL: "correct the lines: a URL begins with http:// or https://"
         case .mismatch: "correct the SHA-256 in the list, or get the images elsewhere: other bytes are there now"
         case .notCached: "retry without --from-cache-only"
@@ -25,6 +25,18 @@ enum FailureRemedy {
         case .cancelled: "retry fetches what was left"
         default: nil
         }
+    }
+
+    /// By the words of the messages of limits, which name the option.
+    private static func size(_ detail: String) -> String {
+        let known = [
+            ("--max-pixels", "retry with a larger --max-pixels, of the batch and of its workers"),
+            ("--max-decode-memory", "retry on workers with a larger --max-decode-memory"),
+            ("--validate structure", "retry with --validate structure, which decodes nothing, if you trust the sites"),
+            ("--validate none", "retry with --validate none, which checks nothing, if you trust the sites"),
+            ("cannot be resized", "retry without --resize"),
+        ]
+        return known.first { detail.contains($0.0) }?.1 ?? "retry with a larger --max-size"
     }
 
     private static func status(_ status: Int?, _ detail: String) -> String? {

@@ -35,6 +35,11 @@ public struct WorkerCommand: AsyncParsableCommand, FetchOptionGroups {
     var maxSize = ByteSize(bytes: 4 << 30)
 
     @Option(
+        help: .count(
+            "Largest image in pixels, whatever its batch asks: 800M. WebP, AVIF and progressive JPEG: 100M at most."))
+    var maxPixels = PixelCount(count: FetchSettings.usualPixels)
+
+    @Option(
         name: .customLong("limit-rate-of-queue"),
         help: .size("Bytes of images per second over all workers of the queue: 10MB. (default: no limit)"))
     var limitRateOfQueue: ByteSize?
@@ -68,6 +73,7 @@ public struct WorkerCommand: AsyncParsableCommand, FetchOptionGroups {
             throw ValidationError("--validate is none, header, structure or decode, not '\(minimumLevel)'")
         }
         guard maxSize.bytes <= 4 << 30 else { throw ValidationError("--max-size is at most 4GiB") }
+        try maxPixels.check("--max-pixels")
         if let limitRateOfQueue, limitRateOfQueue.bytes < 1024 {
             throw ValidationError("--limit-rate-of-queue is at least 1K")
         }
@@ -81,6 +87,7 @@ public struct WorkerCommand: AsyncParsableCommand, FetchOptionGroups {
             try await Session.open(location, at: location.placeOfWorker(), waits: true)
         }
         worker.fetch = try fetch.settings()
+        worker.fetch.maxPixels = maxPixels.count
         worker.isBurst = burst
         worker.isQuiet = quiet
         worker.minimumLevel = ValidationLevel(name: minimumLevel) ?? .none

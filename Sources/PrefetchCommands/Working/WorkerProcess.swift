@@ -131,7 +131,8 @@ struct WorkerProcess: Sendable {
             // No image is requested twice in this process: a memory cache would only cost.
             var tiers = ImageCache.Configuration.diskOnly
             tiers.disk = storage
-            let coder = ImageCoder(memory: DecodeMemory(limit: fetch.maxDecodeMemory))
+            let coder = ImageCoder(
+                limits: fetch.imageLimits, memory: DecodeMemory(limit: fetch.maxDecodeMemory))
             return try ImageManager(
                 cache: ImageCache(directory: cache, configuration: tiers), downloads: downloads, coder: coder)
         } catch {

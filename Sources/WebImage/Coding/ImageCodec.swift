@@ -202,8 +202,8 @@ struct ImageCodec {
     private var bounds: image_codec_limits {
         image_codec_limits(
             max_dimension: UInt32(clamping: limits.maxDimension), max_pixels: UInt64(clamping: limits.maxPixels),
+            max_whole_pixels: UInt64(clamping: limits.maxWholePixels),
             max_scans: UInt32(clamping: limits.maxScans), max_frames: UInt32(clamping: limits.maxFrames),
-            max_frame_pixels: UInt64(clamping: limits.maxFramePixels),
             max_memory: UInt64(clamping: limits.maxMemory), cpu_nanoseconds: UInt64(clamping: limits.cpuNanoseconds),
             cpu_nanoseconds_per_pixel: UInt64(clamping: limits.cpuNanosecondsPerPixel))
     }

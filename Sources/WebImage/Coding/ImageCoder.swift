@@ -30,7 +30,7 @@ public struct ImageCoder: Sendable {
     ///
     /// Bytes after the image's end are allowed. At `decode` every frame is decoded. At `none` only an empty body is rejected; the format is
     /// returned if known, the size is not. At `decode` it blocks while other decodes use up ``memory``.
-    /// - Throws: `tooLarge` if a decode needs more than ``Limits/maxMemory``. `badImageData` with the reason, and `isIncompleteImage` if
+    /// - Throws: `tooLarge` if the image is more than one of the ``limits``. `badImageData` with the reason, and `isIncompleteImage` if
     ///   the bytes end inside the image. `unsupportedFormat` if the format is known but cannot be checked at this level. `localFault` if
     ///   out of memory.
     public func verify(_ bytes: UnsafeRawBufferPointer, level: ValidationLevel) throws(WebImageError) -> ImageInfo {
@@ -71,7 +71,7 @@ public struct ImageCoder: Sendable {
     /// Checks the first bytes of a body during the transfer, to abort it early. Not for level `none`.
     /// - Returns: what the header says, if it is complete and valid; nil if more bytes are needed. The orientation may follow later in PNG
     ///   and WebP, and only ``verify(_:level:)`` counts frames. Of a coder of the program's own the size is unknown.
-    /// - Throws: `badImageData` as soon as more bytes cannot help: text, no pixels, a size over the limits.
+    /// - Throws: as soon as more bytes cannot help: `badImageData` for text and for no pixels, `tooLarge` for a size over the limits.
     public func inspectHeader(_ prefix: UnsafeRawBufferPointer) throws(WebImageError) -> ImageInfo? {
         if coders?.coder(toDecode: prefix) != nil {
             return ImageInfo(format: .unknown, width: 0, height: 0, level: .header)
@@ -139,8 +139,8 @@ public struct ImageCoder: Sendable {
     ) throws(ImageFault) -> Result {
         guard need <= limits.maxMemory else {
             throw ImageFault(
-                .overMemory,
-                "\(info.width) x \(info.height) pixels that take \(Self.mebibytes(need)) to decode, the limit is \(Self.mebibytes(limits.maxMemory))"
+                .overLimit,
+                "\(info.width) x \(info.height) pixels that take \(Self.mebibytes(need)) to decode, the limit is \(Self.mebibytes(limits.maxMemory)) (--max-decode-memory raises it)"
             )
         }
         memory.acquire(need)
@@ -204,15 +204,15 @@ public struct ImageCoder: Sendable {
             throw WebImageError(.badImageData, bytes.isEmpty ? "the body is empty" : NoImage.description(bytes))
         }
         do throws(ImageFault) {
-            let (info, isPartial) = try survey(format, bytes, frames: frames, options)
+            let (info, decoder, isPartial) = try survey(format, bytes, frames: frames, options)
             let minimum = options.codecMinimum(for: info)
             let size = frames == 1 && !isPartial ? options.storedSize(of: info) : nil
             let tables = format == .webp ? try WebPStructure(limits: limits).tableMemory(bytes, info) : 0
             let need =
                 if let size {
-                    Self.reducingMemory(info, to: size, isInterlaced: format == .png && bytes[28] != 0)
+                    Self.reducingMemory(info, decoder, to: size, isInterlaced: format == .png && bytes[28] != 0)
                 } else {
-                    Self.pixelMemory(info, frames: min(frames, info.frameCount), minimum)
+                    Self.pixelMemory(info, decoder, frames: min(frames, info.frameCount), minimum)
                 }
             let result = try withMemory(need + tables, for: info) { () throws(ImageFault) in
                 try codec.run(
@@ -228,19 +228,25 @@ public struct ImageCoder: Sendable {
         }
     }
 
-    /// What is there, and whether it is decoded as far as it goes: not an animation that is whole, nor a format whose decoder needs all bytes.
+    /// What is there, the bytes that libjpeg allocates for a JPEG, and whether it is decoded as far as it goes: not an animation that is whole,
+    /// nor a format whose decoder needs all bytes.
     private func survey(
         _ format: ImageFormat, _ bytes: UnsafeRawBufferPointer, frames: Int, _ options: ImageDecodeOptions
-    ) throws(ImageFault) -> (info: ImageInfo, isPartial: Bool) {
+    ) throws(ImageFault) -> (info: ImageInfo, decoder: Int, isPartial: Bool) {
         guard options.isPartial, format == .jpeg || format == .png else {
-            return (try check(format, bytes, .structure), false)
+            guard format == .jpeg else { return (try check(format, bytes, .structure), 0, false) }
+            let structure = try codec.run(.structure, format, bytes, level: .structure)
+            // For an eighth of its size; at its own, more rows of blocks.
+            return (structure.info, structure.memory + 256 * structure.info.width, false)
         }
-        if frames > 1, let info = try? check(format, bytes, .structure), info.isAnimated { return (info, false) }
-        return (try check(format, bytes, .header), true)
+        if frames > 1, let info = try? check(format, bytes, .structure), info.isAnimated { return (info, 0, false) }
+        let info = try check(format, bytes, .header)
+        // The scans that are to come may be several.
+        return (info, format == .jpeg ? 6 * info.width * info.height : 0, true)
     }
 
     /// Bitmaps at 4 bytes a pixel, what draws an animation, and what the library keeps of the image.
-    private static func pixelMemory(_ info: ImageInfo, frames: Int, _ minimum: PixelSize?) -> Int {
+    private static func pixelMemory(_ info: ImageInfo, _ decoder: Int, frames: Int, _ minimum: PixelSize?) -> Int {
         var (width, height) = (info.width, info.height)
         if info.format == .jpeg, let minimum {
             while width / 2 >= minimum.width, height / 2 >= minimum.height, width * 8 > info.width {
@@ -248,19 +254,20 @@ public struct ImageCoder: Sendable {
             }
         }
         let bitmap = 4 * width * height
-        let kept = info.format == .jpeg ? 6 * info.width * info.height : 2 * bitmap
+        let kept = info.format == .jpeg ? decoder : 2 * bitmap
         return bitmap * frames + kept + 1 << 20
     }
 
     /// The reduced bitmap, what filters it, and what has to be there as a whole: the coefficients of a progressive JPEG, the pixels of an
     /// interlaced PNG, the indices of a GIF, what libwebp and libavif decode.
-    private static func reducingMemory(_ info: ImageInfo, to size: PixelSize, isInterlaced: Bool) -> Int {
+    private static func reducingMemory(_ info: ImageInfo, _ decoder: Int, to size: PixelSize, isInterlaced: Bool) -> Int
+    {
         let image = PixelSize(width: info.width, height: info.height)
         let pixels = image.width * image.height, reduced = 4 * size.width * size.height
         let filter = Resampling.scratchMemory(image, hasAlpha: true, ImageSizing(image, exactly: size))
         let kept =
             switch info.format {
-            case .jpeg: 6 * pixels
+            case .jpeg: decoder
             case .png: isInterlaced ? 4 * pixels : 0
             case .gif: pixels
             case .webp where !info.hasAlpha && !info.isAnimated: 4 * pixels + min(4 * pixels, 3 * reduced)

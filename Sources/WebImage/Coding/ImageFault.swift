@@ -2,9 +2,9 @@ struct ImageFault: Error {
     enum Kind {
         /// The bytes end inside the image.
         case incomplete
-        case damaged, overLimit, unsupported
-        /// The decode exceeds the memory limit of a single one.
-        case overMemory
+        case damaged, unsupported
+        /// More than a limit of ours, or of a library. The message names the limit and the option that helps.
+        case overLimit
         /// A local failure, not the image's fault.
         case outOfMemory
     }
@@ -27,8 +27,8 @@ struct ImageFault: Error {
         switch kind {
         case .outOfMemory: .localFault
         case .unsupported: .unsupportedFormat
-        case .overMemory: .tooLarge
-        case .incomplete, .damaged, .overLimit: .badImageData
+        case .overLimit: .tooLarge
+        case .incomplete, .damaged: .badImageData
         }
     }
 }

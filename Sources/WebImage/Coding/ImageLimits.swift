@@ -1,23 +1,25 @@
 extension ImageCoder {
-    /// Resource limits of an image, for every format.
+    /// Resource limits of an image, for every format. More than one of them is `tooLarge`, not `badImageData`: nothing is known to be wrong
+    /// with the image.
     public struct Limits: Sendable, Equatable {
-        /// Maximum width and height in pixels; default 32,768.
-        public var maxDimension = 32_768
-        /// Maximum number of pixels; default 100 million.
-        public var maxPixels = 100_000_000
+        /// Maximum width and height in pixels; default 2,147,483,647, more than any format can say. libjpeg takes 65,500, libavif 32,768.
+        public var maxDimension = Int(Int32.max)
+        /// Maximum number of pixels; default 500 million.
+        public var maxPixels = 500_000_000
+        /// Maximum number of pixels of an image that is not checked row by row: WebP, AVIF, and JPEG of several scans, as progressive ones
+        /// are; default 100 million. ``maxPixels`` holds for them too.
+        public var maxWholePixels = 100_000_000
         /// Maximum number of scans of a JPEG; default 100. Each is a pass over all coefficients.
         public var maxScans = 100
-        /// Maximum number of frames of an animation; default 1,000.
-        public var maxFrames = 1_000
-        /// Maximum of frames times pixels of an animation; default 400 million.
-        public var maxFramePixels = 400_000_000
-        /// Maximum bytes allocated by one decode; default 512 MiB. Larger images are `tooLarge`. A progressive JPEG needs up to 6 bytes per
-        /// pixel, row-by-row formats almost none. ``DecodeMemory`` limits all decodes together.
+        /// Maximum number of frames of an animation; default 10,000.
+        public var maxFrames = 10_000
+        /// Maximum bytes allocated by one decode; default 512 MiB. A progressive JPEG needs up to 6 bytes per pixel, row-by-row formats
+        /// almost none. ``DecodeMemory`` limits all decodes together.
         public var maxMemory = 512 << 20
-        /// CPU time limit of a decode in nanoseconds; default 2 s, plus ``cpuNanosecondsPerPixel`` per pixel.
+        /// CPU time limit of a check in nanoseconds; default 2 s, plus ``cpuNanosecondsPerPixel`` per pixel.
         public var cpuNanoseconds = 2_000_000_000
-        /// Additional nanoseconds per pixel; default 100, five times the cost of a progressive JPEG on a slow processor.
-        public var cpuNanosecondsPerPixel = 100
+        /// Additional nanoseconds per pixel over all frames, but for at most 1,000 pixels a byte; default 20.
+        public var cpuNanosecondsPerPixel = 20
 
         /// Default limits.
         public init() {}
@@ -25,14 +27,22 @@ extension ImageCoder {
 }
 
 extension ImageCoder.Limits {
-    func check(_ size: PixelSize, format: String) throws(ImageFault) {
+    /// * `wholeKind`: of an image that is not checked row by row.
+    func check(_ size: PixelSize, format: String, wholeKind: String? = nil) throws(ImageFault) {
         let text = "\(size.width) x \(size.height) pixels"
         if size.width <= 0 || size.height <= 0 { throw ImageFault(.damaged, "\(format) of \(text)") }
         if size.width > maxDimension || size.height > maxDimension {
-            throw ImageFault(.overLimit, "\(text), the limit is \(maxDimension) a side")
+            throw ImageFault(
+                .overLimit, "\(text), the limit is \(maxDimension) a side (--validate none takes it unchecked)")
         }
-        if size.width * size.height > maxPixels {
-            throw ImageFault(.overLimit, "\(text), the limit is \(maxPixels) in all")
+        let (pixels, overflows) = size.width.multipliedReportingOverflow(by: size.height)
+        if overflows || pixels > maxPixels {
+            throw ImageFault(.overLimit, "\(text), the limit is \(maxPixels) in all (--max-pixels raises it)")
+        }
+        if let wholeKind, pixels > maxWholePixels {
+            throw ImageFault(
+                .overLimit,
+                "\(text), the limit of a \(wholeKind) is \(maxWholePixels) (--validate none takes it unchecked)")
         }
     }
 }

@@ -71,7 +71,7 @@ struct WebPStructure {
             (info.size, info.hasAlpha) = (canvas.size, canvas.hasAlpha)
         default: throw ImageFault(.damaged, "WebP without an image at its start")
         }
-        try limits.check(info.size, format: "WebP")
+        try limits.check(info.size, format: "WebP", wholeKind: "WebP")
         return info
     }
 
@@ -90,7 +90,7 @@ struct WebPStructure {
             case Chunk.vp8x:
                 if info.width > 0 { throw ImageFault(.damaged, "WebP with VP8X behind its start") }
                 let found = try self.canvas(&data)
-                try limits.check(found.size, format: "WebP")
+                try limits.check(found.size, format: "WebP", wholeKind: "WebP")
                 canvas = found
                 (info.size, info.hasAlpha) = (found.size, found.hasAlpha)
             case Chunk.vp8, Chunk.vp8l:
@@ -100,7 +100,7 @@ struct WebPStructure {
                 }
                 info.size = frame.size
                 info.hasAlpha = info.hasAlpha || frame.hasAlpha
-                try frames.add(frame.size, canvas: frame.size, limits: limits, format: "WebP")
+                try frames.add(limits: limits, format: "WebP")
             case Chunk.anim:
                 // Background and loop count.
                 try data.skip(6)
@@ -109,8 +109,8 @@ struct WebPStructure {
                 guard let canvas, canvas.isAnimation, hasAnimation else {
                     throw ImageFault(.damaged, "WebP with a frame and no animation")
                 }
-                let size = try checkAnimationFrame(&data, canvas.size)
-                try frames.add(size, canvas: canvas.size, limits: limits, format: "WebP")
+                try checkAnimationFrame(&data, canvas.size)
+                try frames.add(limits: limits, format: "WebP")
             default:
                 if info.width == 0 { throw ImageFault(.damaged, "WebP without an image at its start") }
                 if name == Chunk.exif, info.orientation == .up { info.orientation = Self.orientation(data.rest) }
@@ -137,11 +137,11 @@ struct WebPStructure {
     }
 
     /// Section 2.7.1.1: 24-bit position and size, duration, flags; then the chunks of the frame.
-    private func checkAnimationFrame(_ data: inout ByteReader, _ canvas: PixelSize) throws(ImageFault) -> PixelSize {
+    private func checkAnimationFrame(_ data: inout ByteReader, _ canvas: PixelSize) throws(ImageFault) {
         let (x, y) = (2 * (try data.littleEndian24()), 2 * (try data.littleEndian24()))
         let size = PixelSize(width: try data.littleEndian24() + 1, height: try data.littleEndian24() + 1)
         try data.skip(4)
-        try limits.check(size, format: "WebP frame")
+        try limits.check(size, format: "WebP frame", wholeKind: "WebP")
         guard x + size.width <= canvas.width, y + size.height <= canvas.height else {
             throw ImageFault(.damaged, "WebP with a frame outside of the image")
         }
@@ -156,7 +156,6 @@ struct WebPStructure {
             }
         }
         if !found { throw ImageFault(.damaged, "WebP frame without an image") }
-        return size
     }
 
     private func checkFrame(
@@ -170,7 +169,7 @@ struct WebPStructure {
             try frame.checkPartitions(&data)
             header = (frame.size, false)
         }
-        try limits.check(header.size, format: "WebP")
+        try limits.check(header.size, format: "WebP", wholeKind: "WebP")
         return header
     }
 

@@ -24,7 +24,7 @@ public struct ImageResizingTransformer: ImageTransformer {
     public init(
         width: Int, height: Int, fit: ImageFit = .inside, scalesUp: Bool = false, background: ImageColor? = nil
     ) throws(WebImageError) {
-        let most = ImageCoder.Limits().maxDimension
+        let most = 32_768
         guard 1...most ~= width, 1...most ~= height else {
             throw WebImageError(
                 .invalidConfiguration, "\(width) x \(height) is no size to resize to: 1 to \(most) pixels a side")

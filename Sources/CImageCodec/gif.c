@@ -266,18 +266,29 @@ static bool read_extension(gif_reader *reader) {
     return true;
 }
 
+/// The canvas is what the screen and the first image cover, as browsers and Pillow have it: some writers leave the screen empty, or smaller.
+static bool extend_screen(gif_reader *reader, const gif_image *image) {
+    result_t *result = reader->result;
+    uint32_t right = image->x + image->width, bottom = image->y + image->height;
+    return check_size(result, &reader->request->limits, right > result->width ? right : result->width,
+                      bottom > result->height ? bottom : result->height);
+}
+
 static bool count_frame(gif_reader *reader, gif_image *image) {
     result_t *result = reader->result;
     uint32_t width = result->width, height = result->height;
     bool fits = check_size(result, &reader->request->limits, image->width, image->height);
     result->width = width;
     result->height = height;
-    if (!fits) return false;
+    if (!fits || (reader->frames == 0 && !extend_screen(reader, image))) return false;
+    width = result->width;
+    height = result->height;
     reader->frames++;
     result->frame_count = reader->frames;
     if (reader->frames == 1 && (image->x > 0 || image->y > 0 || image->width < width || image->height < height))
         result->has_alpha = true;
-    return check_frames(result, &reader->request->limits, reader->frames, "GIF");
+    return reader->request->task == IMAGE_CODEC_HEADER ||
+           check_frames(result, &reader->request->limits, reader->frames, "GIF");
 }
 
 /// Decodes an image whose sub-blocks start at `data`; false if it is damaged, or was the last one asked for.
@@ -321,7 +332,7 @@ static bool read_image(gif_reader *reader) {
                        descriptor[8] & 0x40,
                        reader->global_palette,
                        reader->global_colors};
-    if (!count_frame(reader, &image)) return false;
+    if (!count_frame(reader, &image) || reader->request->task == IMAGE_CODEC_HEADER) return false;
     if (descriptor[8] & 0x80) {
         image.colors = 2u << (descriptor[8] & 7);
         image.palette = take(reader, 3 * (size_t)image.colors);
@@ -349,9 +360,10 @@ static bool read_screen(gif_reader *reader) {
     if (!screen) return false;
     result_t *result = reader->result;
     result->color = IMAGE_CODEC_COLOR_INDEXED;
-    if (!check_size(result, &reader->request->limits, little_endian_16(screen + 6), little_endian_16(screen + 8)))
-        return false;
-    if (reader->request->task == IMAGE_CODEC_HEADER) return false;
+    uint32_t width = little_endian_16(screen + 6), height = little_endian_16(screen + 8);
+    if (width > 0 && height > 0 && !check_size(result, &reader->request->limits, width, height)) return false;
+    result->width = width;
+    result->height = height;
     const uint8_t *rest = take(reader, 3);
     if (!rest) return false;
     if (rest[0] & 0x80) {

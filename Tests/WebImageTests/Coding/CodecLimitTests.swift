@@ -152,4 +152,41 @@ struct CodecLimitTests {
         // Its structure costs nothing.
         #expect(ImageCoder(limits: limits).failure(jpeg, level: .structure) == nil)
     }
+
+    /// What Pillow 13 opens them as: what the screen and the first frame cover.
+    @Test
+    func `the size of a GIF includes its first frame`() throws {
+        typealias Box = (x: Int, y: Int, width: Int, height: Int)
+        let cases: [(screen: (Int, Int), frames: [Box], size: (Int, Int))] = [
+            ((4, 4), [(3, 2, 4, 4)], (7, 6)), ((0, 0), [(0, 0, 5, 4)], (5, 4)), ((0, 0), [(3, 2, 5, 4)], (8, 6)),
+            ((0, 9), [(0, 0, 5, 4)], (5, 9)), ((9, 9), [(1, 1, 2, 2)], (9, 9)), ((6, 4), [(0, 0, 4, 6)], (6, 6)),
+            ((4, 4), [(0, 0, 2, 2), (3, 3, 4, 4)], (4, 4)),
+        ]
+        for (screen, boxes, size) in cases {
+            let frames = boxes.map { LargeImage.frame($0.x, $0.y, $0.width, $0.height) }
+            let gif = LargeImage.gif(width: screen.0, height: screen.1, frames: frames)
+            for level in [ValidationLevel.header, .structure, .decode] {
+                let info = try ImageCoder().verify(gif, level: level)
+                #expect((info.width, info.height) == size, "\(level)")
+            }
+            let arrived = Array(gif.prefix(19 + 10))
+            let header = try arrived.span.withUnsafeBytes { try ImageCoder().inspectHeader($0) }
+            #expect(header.map { [$0.width, $0.height] } == [size.0, size.1])
+            let early = try Array(gif.prefix(19 + 9)).span.withUnsafeBytes { try ImageCoder().inspectHeader($0) }
+            #expect(early == nil)
+            let bitmap = try ImageCoder().decode(gif)
+            #expect((bitmap.width, bitmap.height) == size)
+            // The first colour, black, where the frame is; around it nothing is.
+            let (box, channels) = (boxes[0], bitmap.hasAlpha ? 4 : 3)
+            for y in 0..<size.1 {
+                for x in 0..<size.0 {
+                    let isInside = box.x..<box.x + box.width ~= x && box.y..<box.y + box.height ~= y
+                    let pixel = bitmap.pixels[(y * size.0 + x) * channels..<(y * size.0 + x + 1) * channels]
+                    #expect(Array(pixel) == (channels == 3 ? [0, 0, 0] : [0, 0, 0, isInside ? 255 : 0]))
+                }
+            }
+        }
+        let none = LargeImage.gif(width: 0, height: 0, frames: [])
+        #expect(ImageCoder().failure(none, level: .structure)?.message == "GIF without an image")
+    }
 }

@@ -1,7 +1,7 @@
 // Reads an AVIF (AV1 Image File Format; ISO/IEC 14496-12 and 23008-12) before libavif does: the size for the header, which libavif is not asked for,
 // and bounds on what it would spend. libavif looks for an item among all others at each mention of one, takes half a kilobyte for each property
 // of eight bytes, and decodes all frames of a sample in one call.
-#include "avif_boxes.h"
+#include "avif_items.h"
 
 #include <inttypes.h>
 
@@ -40,7 +40,7 @@ static bool damaged(survey *survey, const char *what) {
 
 static bool over(survey *survey, uint64_t count, uint64_t limit, const char *what) {
     if (count <= limit) return false;
-    check_end(survey->result, IMAGE_CODEC_OVER_LIMIT, "AVIF with more than %" PRIu64 " %s", limit, what);
+    check_end(survey->result, IMAGE_CODEC_OVER_LIMIT, "AVIF with more than %" PRIu64 " %s" CHECK_UNCHECKED, limit, what);
     return true;
 }
 
@@ -50,59 +50,6 @@ static bool incomplete(survey *survey) {
 }
 
 // MARK: Items
-
-/// Where the data of an item are.
-typedef struct {
-    uint32_t id;
-    /// 0: in the file, 1: in the box `idat`.
-    uint32_t method;
-    uint64_t base;
-    size_t widths[4];
-    const uint8_t *extents;
-    uint32_t count;
-} location;
-
-/// The locations that are left of a box `iloc`.
-typedef struct {
-    avif_span rest;
-    uint8_t version;
-    size_t widths[4];
-    uint32_t left;
-} location_reader;
-
-static bool open_locations(avif_span box, location_reader *reader) {
-    if (box.count < 8 || box.bytes[0] > 2) return false;
-    const uint8_t *bytes = box.bytes;
-    *reader = (location_reader){.version = bytes[0],
-                                .widths = {bytes[4] >> 4, bytes[4] & 15, bytes[5] >> 4, bytes[0] == 0 ? 0 : bytes[5] & 15}};
-    for (int i = 0; i < 4; i++)
-        if (reader->widths[i] != 0 && reader->widths[i] != 4 && reader->widths[i] != 8) return false;
-    size_t head = bytes[0] < 2 ? 8 : 10;
-    if (box.count < head) return false;
-    reader->left = bytes[0] < 2 ? big_endian_16(bytes + 6) : big_endian_32(bytes + 6);
-    reader->rest = avif_behind(box, head);
-    return true;
-}
-
-/// The next location; false at the end, or where one is not there as a whole: then some are left.
-static bool next_location(location_reader *reader, location *item) {
-    if (reader->left == 0) return false;
-    size_t id = reader->version < 2 ? 2 : 4, method = reader->version == 0 ? 0 : 2, base = reader->widths[2];
-    size_t head = id + method + 2 + base + 2;
-    const uint8_t *bytes = reader->rest.bytes;
-    if (reader->rest.count < head) return false;
-    item->id = id == 2 ? big_endian_16(bytes) : big_endian_32(bytes);
-    item->method = method == 0 ? 0 : bytes[id + 1] & 15;
-    item->base = avif_number(bytes + id + method + 2, base);
-    item->count = big_endian_16(bytes + head - 2);
-    item->extents = bytes + head;
-    memcpy(item->widths, reader->widths, sizeof item->widths);
-    size_t length = item->count * (item->widths[3] + item->widths[0] + item->widths[1]);
-    if (reader->rest.count - head < length) return false;
-    reader->rest = avif_behind(reader->rest, head + length);
-    reader->left--;
-    return true;
-}
 
 static bool count_locations(survey *survey, avif_span box) {
     location_reader reader;
@@ -115,14 +62,6 @@ static bool count_locations(survey *survey, avif_span box) {
     return !over(survey, survey->extents, MAX_EXTENTS, "parts of items");
 }
 
-/// The boxes in `iinf`, and how many it announces.
-static avif_span names(avif_span box, uint32_t *announced) {
-    bool is_short = box.count > 0 && box.bytes[0] == 0;
-    avif_span inside = avif_behind(box, is_short ? 6 : 8);
-    if (inside.bytes) *announced = is_short ? big_endian_16(box.bytes + 4) : big_endian_32(box.bytes + 4);
-    return inside;
-}
-
 static bool count_names(survey *survey, avif_span box) {
     uint32_t announced = 0;
     avif_span inside = names(box, &announced);
@@ -130,37 +69,6 @@ static bool count_names(survey *survey, avif_span box) {
     uint64_t there = avif_count(inside);
     survey->named += there > announced ? there : announced;
     return !over(survey, survey->named, MAX_ITEMS, "items");
-}
-
-/// The associations that are left of a box `ipma`: of an item with properties, by their indices.
-typedef struct {
-    avif_span rest;
-    size_t id_width, width;
-    uint32_t left;
-} association_reader;
-
-typedef struct {
-    uint32_t item;
-    const uint8_t *indices;
-    size_t count;
-} association;
-
-static association_reader associations(avif_span box) {
-    if (box.count < 8) return (association_reader){{NULL, 0}, 2, 1, 1};
-    return (association_reader){avif_behind(box, 8), box.bytes[0] == 0 ? 2 : 4, box.bytes[3] & 1 ? 2 : 1,
-                                big_endian_32(box.bytes + 4)};
-}
-
-/// The next association; false at the end, or where one is not there as a whole: then some are left.
-static bool next_association(association_reader *reader, association *found) {
-    size_t id = reader->id_width;
-    const uint8_t *bytes = reader->rest.bytes;
-    if (reader->left == 0 || reader->rest.count < id + 1) return false;
-    *found = (association){id == 2 ? big_endian_16(bytes) : big_endian_32(bytes), bytes + id + 1, bytes[id]};
-    if (reader->rest.count - id - 1 < found->count * reader->width) return false;
-    reader->rest = avif_behind(reader->rest, id + 1 + found->count * reader->width);
-    reader->left--;
-    return true;
 }
 
 static bool count_properties(survey *survey, avif_span boxes) {
@@ -177,30 +85,6 @@ static bool count_properties(survey *survey, avif_span boxes) {
     }
     return !over(survey, survey->properties, MAX_PROPERTIES, "properties") &&
            !over(survey, survey->uses, MAX_EXTENTS, "properties of items");
-}
-
-/// The next reference of a box `iref`: its kind, the item that refers, and to how many.
-typedef struct {
-    const uint8_t *kind;
-    uint32_t from;
-    const uint8_t *to;
-    uint32_t count;
-    size_t width;
-} reference;
-
-static bool next_reference(avif_span *rest, size_t width, reference *found) {
-    avif_box box;
-    if (!avif_next(rest, &box) || box.inside.count < width + 2) return false;
-    const uint8_t *bytes = box.inside.bytes;
-    uint32_t count = big_endian_16(bytes + width);
-    if ((box.inside.count - width - 2) / width < count) return false;
-    *found = (reference){box.name, width == 2 ? big_endian_16(bytes) : big_endian_32(bytes), bytes + width + 2, count, width};
-    return true;
-}
-
-static avif_span references(avif_span box, size_t *width) {
-    *width = box.count > 0 && box.bytes[0] > 0 ? 4 : 2;
-    return avif_behind(box, 4);
 }
 
 static bool count_references(survey *survey, avif_span box) {
@@ -274,9 +158,25 @@ static int next_byte(data_reader *reader) {
     return byte;
 }
 
+/// The size that no frame exceeds, by the header of a sequence that is next.
+static avif_extent largest_frame(data_reader reader) {
+    uint8_t header[64];
+    size_t count = 0;
+    for (int byte; count < sizeof header && (byte = next_byte(&reader)) >= 0;) header[count++] = (uint8_t)byte;
+    return avif_largest_frame(header, count);
+}
+
+/// Whether AV1 data of a size decode to no more than an item of another has, up to the blocks of 64 pixels that encoders code.
+static bool is_within(avif_extent frame, avif_extent item) {
+    enum { BLOCK = 64 };
+    uint64_t across = ((uint64_t)item.width + BLOCK - 1) / BLOCK, down = ((uint64_t)item.height + BLOCK - 1) / BLOCK;
+    return frame.width <= across * BLOCK && frame.height <= down * BLOCK;
+}
+
 /// Counts the frames (AV1 specification, 5.3): the OBUs with a frame's header. What is behind damage is not read by a decoder either.
-static bool count_frames(survey *survey, data_reader *reader, uint64_t *frames) {
-    enum { FRAME_HEADER = 3, FRAME = 6, REDUNDANT_FRAME_HEADER = 7, EXTENSION = 4, HAS_SIZE = 2 };
+/// * `size`: of the item, beyond which its frames do not go; NULL: of any size.
+static bool count_frames(survey *survey, data_reader *reader, const avif_extent *size, uint64_t *frames) {
+    enum { SEQUENCE_HEADER = 1, FRAME_HEADER = 3, FRAME = 6, REDUNDANT_FRAME_HEADER = 7, EXTENSION = 4, HAS_SIZE = 2 };
     for (;;) {
         int header = next_byte(reader);
         if (header < 0) return true;
@@ -285,19 +185,25 @@ static bool count_frames(survey *survey, data_reader *reader, uint64_t *frames) 
         int type = header >> 3 & 15;
         if (type == FRAME_HEADER || type == FRAME || type == REDUNDANT_FRAME_HEADER) ++*frames;
         if (header & EXTENSION && next_byte(reader) < 0) return true;
-        if (!(header & HAS_SIZE)) return true;
-        uint64_t size = 0;
+        if (!(header & HAS_SIZE)) {
+            if (type != SEQUENCE_HEADER || !size || is_within(largest_frame(*reader), *size)) return true;
+            return damaged(survey, "data of a larger image than it says");
+        }
+        uint64_t count = 0;
         for (int i = 0;; i++) {
             int byte = next_byte(reader);
             if (byte < 0 || i == 8) return true;
-            size |= (uint64_t)(byte & 0x7F) << 7 * i;
+            count |= (uint64_t)(byte & 0x7F) << 7 * i;
             if (byte < 0x80) break;
         }
-        if (!skip(reader, size)) return true;
+        if (type == SEQUENCE_HEADER && size && !is_within(largest_frame(*reader), *size))
+            return damaged(survey, "data of a larger image than it says");
+        if (!skip(reader, count)) return true;
     }
 }
 
-static bool count_item_frames(survey *survey, avif_span meta, uint32_t id) {
+/// * `size`: of the item; NULL: it says none.
+static bool count_item_frames(survey *survey, avif_span meta, uint32_t id, const avif_extent *size) {
     location_reader locations;
     location item;
     if (!open_locations(avif_find(meta, "iloc"), &locations)) return true;
@@ -312,7 +218,7 @@ static bool count_item_frames(survey *survey, avif_span meta, uint32_t id) {
         }
         data_reader reader = {{NULL, 0}, item, whole};
         uint64_t frames = 0;
-        if (!count_frames(survey, &reader, &frames)) return false;
+        if (!count_frames(survey, &reader, size, &frames)) return false;
         if (frames > MAX_ITEM_FRAMES) return damaged(survey, "several images in the data of one");
     }
     return true;
@@ -324,17 +230,6 @@ static const uint8_t *item_type(avif_span box, uint32_t *id) {
     if (box.count < (is_short ? 12 : 14) || box.bytes[0] < 2) return NULL;
     *id = is_short ? big_endian_16(box.bytes + 4) : big_endian_32(box.bytes + 4);
     return box.bytes + (is_short ? 8 : 10);
-}
-
-static bool count_still_frames(survey *survey, avif_span meta) {
-    uint32_t announced, id;
-    avif_box box;
-    avif_span rest = names(avif_find(meta, "iinf"), &announced);
-    while (avif_next(&rest, &box)) {
-        const uint8_t *type = item_type(box.inside, &id);
-        if (type && avif_is(type, "av01") && !count_item_frames(survey, meta, id)) return false;
-    }
-    return true;
 }
 
 // MARK: Sequences
@@ -370,11 +265,11 @@ static bool count_samples(survey *survey, avif_span table) {
             in_chunk = big_endian_32(run.bytes + 12 * (size_t)next++ + 4);
         uint64_t offset = avif_number(offsets.bytes + width * chunk, width);
         for (uint32_t i = 0; i < in_chunk && (usual > 0 || sample < samples); i++, sample++) {
-            if (sample > survey->request->limits.max_frames) return true;
+            if (over(survey, sample + 1, survey->request->limits.max_frames, "frames")) return false;
             uint32_t size = usual > 0 ? usual : big_endian_32(sizes.bytes + 4 * (size_t)sample);
             data_reader reader = {.piece = part_of(file, offset, size)};
             uint64_t own = 0;
-            if (!count_frames(survey, &reader, &own)) return false;
+            if (!count_frames(survey, &reader, NULL, &own)) return false;
             if (own > MAX_SAMPLE_FRAMES) return damaged(survey, "several images in the data of one");
             frames += own;
             offset = offset > UINT64_MAX - size ? UINT64_MAX : offset + size;
@@ -436,6 +331,24 @@ static avif_span property_of(const item_boxes *boxes, uint32_t item, const char 
             }
     }
     return (avif_span){NULL, 0};
+}
+
+/// Of each item, so also of each tile of a grid: libavif has one limit for all of them, the size of the whole image.
+static bool count_still_frames(survey *survey, avif_span meta) {
+    uint32_t announced, id;
+    avif_box box;
+    item_boxes boxes;
+    open_items(meta, &boxes);
+    avif_span rest = names(avif_find(meta, "iinf"), &announced);
+    while (avif_next(&rest, &box)) {
+        const uint8_t *type = item_type(box.inside, &id);
+        if (!type || !avif_is(type, "av01")) continue;
+        avif_span said = property_of(&boxes, id, "ispe");
+        avif_extent size = {0, 0};
+        if (said.count >= 12) size = (avif_extent){big_endian_32(said.bytes + 4), big_endian_32(said.bytes + 8)};
+        if (!count_item_frames(survey, meta, id, said.count >= 12 ? &size : NULL)) return false;
+    }
+    return true;
 }
 
 static bool is_alpha(const item_boxes *boxes, uint32_t item) {

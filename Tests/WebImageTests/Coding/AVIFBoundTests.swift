@@ -7,24 +7,30 @@ import WebImage
 @Suite(.timeLimit(.minutes(1)))
 struct AVIFBoundTests {
     private let coder = ImageCoder()
+    private let unchecked = " (--validate none takes it unchecked)"
 
     private func refusal(_ level: ValidationLevel, _ change: (inout AVIFSurgery.Additions) -> Void) -> String? {
         var additions = AVIFSurgery.Additions()
         change(&additions)
-        return coder.failure(AVIFSurgery.still(additions), level: level)?.message
+        let error = coder.failure(AVIFSurgery.still(additions), level: level)
+        // Only what is known to be wrong is bad.
+        #expect(error?.code != .badImageData || error?.message.contains("--") == false)
+        return error?.message
     }
 
     @Test(arguments: [ValidationLevel.header, .structure, .decode])
     func `items, properties and their boxes are bounded at every level`(level: ValidationLevel) {
         #expect(refusal(level) { _ in } == nil)
         #expect(refusal(level) { $0.items = 255 } == nil)
-        #expect(refusal(level) { $0.items = 256 } == "AVIF with more than 256 items")
+        #expect(refusal(level) { $0.items = 256 } == "AVIF with more than 256 items\(unchecked)")
         #expect(refusal(level) { $0.properties = 60 } == nil)
-        #expect(refusal(level) { $0.properties = 61 } == "AVIF with more than 64 properties")
+        #expect(refusal(level) { $0.properties = 61 } == "AVIF with more than 64 properties\(unchecked)")
         #expect(refusal(level) { $0.padding = 1 << 19 } == nil)
-        #expect(refusal(level) { $0.padding = 1 << 20 } == "AVIF with more than 1048576 bytes that describe it")
-        #expect(refusal(level) { $0.references = 1024 } == "AVIF with more than 1024 references between items")
-        #expect(refusal(level) { $0.parts = 1024 } == "AVIF with more than 1024 parts of items")
+        #expect(
+            refusal(level) { $0.padding = 1 << 20 } == "AVIF with more than 1048576 bytes that describe it\(unchecked)")
+        #expect(
+            refusal(level) { $0.references = 1024 } == "AVIF with more than 1024 references between items\(unchecked)")
+        #expect(refusal(level) { $0.parts = 1024 } == "AVIF with more than 1024 parts of items\(unchecked)")
     }
 
     @Test
@@ -45,6 +51,18 @@ struct AVIFBoundTests {
             for level in [ValidationLevel.structure, .decode] {
                 #expect(refusal(level) { $0.frames = frames } == "AVIF with several images in the data of one")
             }
+        }
+    }
+
+    @Test(arguments: [HexSamples.gridAVIF, HexSamples.largeAVIF])
+    func `the data of an item, a tile of a grid too, are not of a larger image than it says`(file: [UInt8]) throws {
+        #expect(coder.failure(file, level: .decode) == nil)
+        let place = ChunkSurgery.lastOffset(of: Array("ispe".utf8), in: file) + 8
+        for size: [UInt8] in [[0, 0, 0, 64, 0, 0, 0, 128], [0, 0, 0, 128, 0, 0, 0, 64]] {
+            var bytes = file
+            bytes.replaceSubrange(place..<place + 8, with: size)
+            let error = coder.failure(bytes, level: .structure)
+            #expect(error?.code == .badImageData && error?.message == "AVIF with data of a larger image than it says")
         }
     }
 
@@ -108,6 +126,7 @@ struct AVIFBoundTests {
                 (request.format, request.task) = (Int32(format.rawValue), Int32(IMAGE_CODEC_HEADER.rawValue))
                 (request.bytes, request.count) = (bytes.baseAddress, bytes.count)
                 (request.limits.max_dimension, request.limits.max_pixels) = (1 << 16, 1 << 32)
+                request.limits.max_whole_pixels = 1 << 32
                 allocations_start()
                 image_codec_run(&request, &result)
                 return allocations_stop()

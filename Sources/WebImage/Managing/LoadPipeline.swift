@@ -446,8 +446,15 @@ package final class LoadPipeline: Sendable {
     ) throws(WebImageError) -> LoadResult {
         var body = download.body
         let removals = memoryRemovals(request)
-        // Making a variant decodes the image once more, and finds what a check of its pixels would find.
-        let isDecodedLater = request.variant?.keepsOriginal == false && request.transformation == nil
+        // Making a variant decodes the image once more. Of a JPEG that finds what a check of its pixels would find; in other formats a check
+        // looks at more, such as all frames.
+        var isDecodedLater =
+            request.variant?.keepsOriginal == false && request.transformation == nil && coder.coders == nil
+        if isDecodedLater {
+            isDecodedLater = try body.withUnsafeBytes { bytes throws(WebImageError) in
+                ImageFormat(sniffing: bytes) == .jpeg
+            }
+        }
         var info = try verified(body, request, level: isDecodedLater ? min(request.level, .structure) : request.level)
         try request.judge(info)
         let original = request.variant.map { _ in OriginalImage(info) }

@@ -191,10 +191,15 @@ static avifDecoder *open(const request_t *request, result_t *result) {
 /// The decoded planes, those that other frames refer to, and what the decoder keeps beside them: libaom 13 bytes a pixel of color, and of
 /// alpha (measured with 12 million pixels).
 static uint64_t decode_memory(const avifDecoder *decoder, avifCodecChoice codec) {
-    enum { FIXED = 8 << 20, STILL = 2, SEQUENCE = 10, CHANNELS = 4, AOM = 14 };
+    enum { FIXED = 8 << 20, STILL = 2, SEQUENCE = 10, AOM = 14 };
     const avifImage *image = decoder->image;
     uint64_t pixels = (uint64_t)image->width * image->height;
-    uint64_t bytes = pixels * CHANNELS * (image->depth > 8 ? 2 : 1) * (decoder->imageCount > 1 ? SEQUENCE : STILL);
+    // Samples of two pixels, of luma, chroma and alpha.
+    unsigned samples = image->yuvFormat == AVIF_PIXEL_FORMAT_YUV444   ? 6
+                       : image->yuvFormat == AVIF_PIXEL_FORMAT_YUV422 ? 4
+                                                                      : 3;
+    if (decoder->alphaPresent) samples += 2;
+    uint64_t bytes = (pixels + 1) / 2 * samples * (image->depth > 8 ? 2 : 1) * (decoder->imageCount > 1 ? SEQUENCE : STILL);
     if (codec == AVIF_CODEC_CHOICE_AOM) bytes += pixels * AOM * (decoder->alphaPresent ? 2 : 1);
     return FIXED + bytes;
 }

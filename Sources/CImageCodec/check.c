@@ -59,8 +59,8 @@ static uint64_t thread_nanoseconds(void) {
 }
 
 uint64_t image_codec_cpu_limit(const image_codec_limits *limits, uint64_t bytes, uint64_t pixels) {
-    uint64_t most = bytes * MAX_PIXELS_PER_BYTE;
-    return limits->cpu_nanoseconds + limits->cpu_nanoseconds_per_pixel * (pixels < most ? pixels : most);
+    uint64_t most = bytes * MAX_PIXELS_PER_BYTE, counted = pixels < most ? pixels : most;
+    return limits->cpu_nanoseconds + limits->cpu_nanoseconds_per_pixel * (counted > bytes ? counted : bytes);
 }
 
 void check_budget_start(check_budget *budget, const image_codec_request *request) {

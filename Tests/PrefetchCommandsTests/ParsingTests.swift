@@ -89,7 +89,9 @@ struct ParsingTests {
             "--plain-files", "--read-only-cache", "/r", "--dns-servers", "192.0.2.1,[2001:db8::1]:53",
             "--allow-host", "*.example.org", "--deny-host", "x.example.org", "--url-filter", "a+",
         ]
-        let settings = try FetchWords.parse(words).fetch.settings()
+        var settings = try FetchWords.parse(words).fetch.settings()
+        // A rule of the batch (RunCommand.workerSettings).
+        settings.maxPixels = 800_000_000
         // Every member but the token, which excludes the name and password, differs from its default.
         let (given, usual) = (Mirror(reflecting: settings).children, Mirror(reflecting: FetchSettings()).children)
         for (one, other) in zip(given, usual) where one.label != "bearer" {

@@ -61,7 +61,7 @@ typedef struct {
     uint32_t max_frames;
     uint64_t max_memory;
     /// CPU time of the calling thread: `cpu_nanoseconds` plus `cpu_nanoseconds_per_pixel` for each pixel that is decoded, over all frames,
-    /// but for at most 1,000 pixels a byte of the file.
+    /// but for at least one and at most 1,000 pixels a byte of the file.
     uint64_t cpu_nanoseconds;
     uint64_t cpu_nanoseconds_per_pixel;
 } image_codec_limits;
@@ -150,7 +150,8 @@ void image_codec_exif_set_orientation(uint8_t *exif, size_t count, uint32_t orie
 /// Bytes that libwebp allocates for the tables of a lossless WebP image, whose data follow its header of size; 0 if they are damaged.
 uint64_t image_codec_vp8l_tables(const uint8_t *bytes, size_t count, uint32_t width, uint32_t height);
 
-/// Nanoseconds of CPU time that a file of `bytes` may take to decode to `pixels`, over all its frames: a pixel without data takes none.
+/// Nanoseconds of CPU time that a file of `bytes` may take to decode to `pixels`, over all its frames: a pixel without data takes none, and data
+/// of more than a byte a pixel (PNG of a photograph) take as long as so many pixels.
 uint64_t image_codec_cpu_limit(const image_codec_limits *limits, uint64_t bytes, uint64_t pixels);
 
 /// Whether the library of a format is there; loads it.

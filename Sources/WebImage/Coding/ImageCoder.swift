@@ -98,9 +98,7 @@ public struct ImageCoder: Sendable {
             let structure = WebPStructure(limits: limits)
             var info = try structure.check(&reader, headerOnly: level == .header)
             if level == .decode {
-                // Lossless, the image and its transforms.
-                let memory = 1 << 20 + 12 * info.width * info.height
-                try decode(info, bytes, memory: memory + structure.tableMemory(bytes, info))
+                try decode(info, bytes, memory: structure.memory(bytes, info).check)
             }
             info.level = level
             return info
@@ -207,7 +205,7 @@ public struct ImageCoder: Sendable {
             let (info, decoder, isPartial) = try survey(format, bytes, frames: frames, options)
             let minimum = options.codecMinimum(for: info)
             let size = frames == 1 && !isPartial ? options.storedSize(of: info) : nil
-            let tables = format == .webp ? try WebPStructure(limits: limits).tableMemory(bytes, info) : 0
+            let tables = format == .webp ? try WebPStructure(limits: limits).memory(bytes, info).tables : 0
             let need =
                 if let size {
                     Self.reducingMemory(info, decoder, to: size, isInterlaced: format == .png && bytes[28] != 0)

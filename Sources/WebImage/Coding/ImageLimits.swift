@@ -18,7 +18,7 @@ extension ImageCoder {
         public var maxMemory = 512 << 20
         /// CPU time limit of a check in nanoseconds; default 2 s, plus ``cpuNanosecondsPerPixel`` per pixel.
         public var cpuNanoseconds = 2_000_000_000
-        /// Additional nanoseconds per pixel over all frames, but for at most 1,000 pixels a byte; default 20.
+        /// Additional nanoseconds per pixel over all frames, but for at least one and at most 1,000 pixels a byte; default 20.
         public var cpuNanosecondsPerPixel = 20
 
         /// Default limits.

@@ -12,21 +12,37 @@ struct WebPStructure {
         static let exif: UInt32 = 0x4558_4946
     }
 
-    /// Bytes that libwebp allocates for the tables of the prefix codes of a frame, at most, in a file that has been checked.
-    func tableMemory(_ bytes: UnsafeRawBufferPointer, _ info: ImageInfo) throws(ImageFault) -> Int {
+    /// Bytes that libwebp allocates, at most.
+    struct Memory {
+        /// For the tables of prefix codes.
+        var tables = 0
+        /// For the rest of a check.
+        var pixels = 0
+
+        var check: Int { 1 << 20 + pixels + tables }
+
+        /// With 12 million pixels libwebp 1.2.4 took 1.6 bytes a pixel of VP8, 3.0 more of an alpha channel, and 8.1 of VP8L.
+        mutating func add(bytesPerPixel: Int, _ size: PixelSize, tables: Int = 0) {
+            // One image has one of them: alpha channels are those of VP8.
+            self.tables = max(self.tables, tables)
+            pixels += bytesPerPixel * size.width * size.height
+        }
+    }
+
+    /// Of the image that takes most, in a file that has been checked.
+    func memory(_ bytes: UnsafeRawBufferPointer, _ info: ImageInfo) throws(ImageFault) -> Memory {
         var reader = ByteReader(bytes, format: "WebP")
         try reader.skip(4)
         let length = try reader.littleEndian32()
         try reader.skip(4)
         var chunks = try reader.part(length - 4)
-        return try tableMemory(&chunks, info.size, isFrame: false)
+        return try memory(&chunks, info.size, isFrame: false)
     }
 
-    /// The most that one image takes.
-    private func tableMemory(
+    private func memory(
         _ chunks: inout ByteReader, _ size: PixelSize, isFrame: Bool
-    ) throws(ImageFault) -> Int {
-        var most = 0
+    ) throws(ImageFault) -> Memory {
+        var (own, most) = (Memory(), Memory())
         while chunks.left > 0 {
             var (name, data) = try nextChunk(&chunks)
             switch name {
@@ -34,17 +50,25 @@ struct WebPStructure {
                 try data.skip(6)
                 let size = PixelSize(width: try data.littleEndian24() + 1, height: try data.littleEndian24() + 1)
                 try data.skip(4)
-                most = max(most, try tableMemory(&data, size, isFrame: true))
+                let frame = try memory(&data, size, isFrame: true)
+                most.tables = max(most.tables, frame.tables)
+                most.pixels = max(most.pixels, frame.pixels)
+            case Chunk.vp8: own.add(bytesPerPixel: 2, size)
             case Chunk.vp8l:
                 let header = try losslessHeader(&data)
-                most = max(most, ImageCodec.tableMemory(lossless: data.rest, header.size))
+                own.add(
+                    bytesPerPixel: 9, header.size, tables: ImageCodec.tableMemory(lossless: data.rest, header.size))
             case Chunk.alph where data.left > 0:
-                // RFC 9649 section 2.7.1.2: the method is in the two low bits, and 1 is lossless, without a header.
-                if try data.byte() & 3 == 1 { most = max(most, ImageCodec.tableMemory(lossless: data.rest, size)) }
+                // RFC 9649 section 2.7.1.2: the method is in the two low bits, and 1 is lossless, without a header. Then it may take four
+                // bytes a pixel, instead of one, beside the plane it goes to.
+                let isLossless = try data.byte() & 3 == 1
+                own.add(
+                    bytesPerPixel: isLossless ? 6 : 3, size,
+                    tables: isLossless ? ImageCodec.tableMemory(lossless: data.rest, size) : 0)
             default: break
             }
         }
-        return most
+        return Memory(tables: max(own.tables, most.tables), pixels: max(own.pixels, most.pixels))
     }
 
     func check(_ reader: inout ByteReader, headerOnly: Bool) throws(ImageFault) -> ImageInfo {

@@ -37,3 +37,18 @@ public struct DownloadedImage: Sendable {
     /// Bytes taken over from an earlier attempt.
     public var resumedFrom = 0
 }
+
+extension DownloadedImage {
+    /// - Throws: `badImageData` if the decryptor makes nothing of its bytes.
+    func opened(
+        by decryptor: (@Sendable (ImageBody, String) -> [UInt8]?)?, of url: String
+    ) throws(WebImageError) -> DownloadedImage {
+        guard let decryptor else { return self }
+        guard let bytes = decryptor(body, url) else {
+            throw WebImageError(.badImageData, "the decryptor made nothing of the bytes")
+        }
+        var opened = self
+        opened.body = ImageBody(bytes)
+        return opened
+    }
+}

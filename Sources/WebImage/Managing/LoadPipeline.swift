@@ -343,7 +343,7 @@ package final class LoadPipeline: Sendable {
             }
             if let willStore = request.willStore { await willStore() }
             do throws(WebImageError) {
-                return try await storeWithDecodeLock(try opened(download, of: url), key, request)
+                return try await storeWithDecodeLock(try download.opened(by: decryptor, of: url), key, request)
             } catch {
                 guard [.badImageData, .unsupportedFormat, .tooLarge, .imageRefused].contains(error.code) else {
                     throw error
@@ -362,17 +362,6 @@ package final class LoadPipeline: Sendable {
                 }
             }
         }
-    }
-
-    @inline(never)
-    private func opened(_ download: DownloadedImage, of url: String) throws(WebImageError) -> DownloadedImage {
-        guard let decryptor = decryptor else { return download }
-        guard let bytes = decryptor(download.body, url) else {
-            throw WebImageError(.badImageData, "the decryptor made nothing of the bytes")
-        }
-        var download = download
-        download.body = ImageBody(bytes)
-        return download
     }
 
     /// The revalidated image; nil if it is no longer in the cache.
@@ -474,14 +463,9 @@ package final class LoadPipeline: Sendable {
             }
             (body, info) = try made(variant, of: body, info, request)
         }
-        if let transform = request.transformation?.transform {
-            guard let transformed = transform(body, info) else {
-                throw WebImageError(.imageRefused, "transformDownloadedImage returned no image")
-            }
-            if transformed !== body {
-                body = transformed
-                info = try verified(body, request)
-            }
+        if let transformed = try request.transformation?.transformed(body, info), transformed !== body {
+            body = transformed
+            info = try verified(body, request)
         }
         var (file, fileInfo) = (body, info)
         if let bytes = request.transformation?.serialize?(body, info) {

@@ -116,6 +116,26 @@ struct CompatTests {
         #expect(try await ran(["status", "original.2", "--json"] + at).contains(#""compat":"sd3"}"#))
     }
 
+    @Test("A batch cancels the one before of the same user and host, or of the same slot, and names it")
+    func cancelsPrevious() async throws {
+        let redis = try await RedisServer()
+        func submit(_ name: String, _ options: [String] = []) async throws -> String {
+            let file = list(["http://127.0.0.1:1/\(name)"], "\(name).txt")
+            let child = try await ChildProcess(
+                builtProduct("prefetch-coord"),
+                ["submit", file, "--name", name, "--compat", "sd3", "--redis", redis.url] + options, environment: clean)
+            #expect(await child.wait() == .exited(0), "\(child.stderr)")
+            return child.stderr
+        }
+        #expect(try await !submit("one").contains("cancelled"))
+        #expect(try await !submit("other", ["--slot", "home"]).contains("cancelled"))
+        #expect(try await submit("two").contains("cancelled one, which had the slot sharedImagePrefetcher-"))
+        #expect(try await submit("third", ["--slot", "home"]).contains("cancelled other, which had the slot home"))
+        let at = ["--redis", redis.url]
+        let two = try await ran(["status", "two", "--json"] + at)
+        #expect(two.contains(#""state":"running""#), "\(two)")
+    }
+
     @Test("run goes on with an unfinished batch of the same kind only, and says what differs")
     func differs() async throws {
         let cache = ["--cache", folder.path("cache")]

@@ -23,6 +23,12 @@ package struct NewBatch: Sendable {
     /// Its id; nil: the list's name and hash, with `.2` … for later ones.
     package var name: String?
 
+    /// ``slot``, or that of batches of this user and machine that cancel the one before.
+    package var takenSlot: String? {
+        guard slot == nil, options.compat?.cancelsPreviousPrefetch == true else { return slot }
+        return "sharedImagePrefetcher-\(ThisHost.user)@\(ThisHost.name)"
+    }
+
     package init(list: URLList?) {
         self.list = list
     }
@@ -49,7 +55,7 @@ package struct NewBatch: Sendable {
         let opened: QueueBatches.Opened?
         do throws(RedisError) {
             opened = try await queue.batches.open(
-                id: wanted, nonce: nonce, exactly: name != nil, slot: slot ?? options.sharedSlot, fields: fields)
+                id: wanted, nonce: nonce, exactly: name != nil, slot: takenSlot, fields: fields)
         } catch {
             throw PrefetchError(error)
         }
@@ -59,13 +65,6 @@ package struct NewBatch: Sendable {
                 hint: "choose another --name, or see prefetch-coord status \(wanted)")
         }
         return opened
-    }
-}
-
-extension BatchOptions {
-    /// The slot of batches that cancel the one before, if they are given no other.
-    fileprivate var sharedSlot: String? {
-        compat?.cancelsPreviousPrefetch == true ? "sharedImagePrefetcher" : nil
     }
 }
 

@@ -40,7 +40,7 @@ struct BatchSubmission: Sendable {
         var batch = batch
         batch.slot = slot
         let opened = try await batch.open(in: queue)
-        if let slot, let replaced = opened.replaced {
+        if let slot = batch.takenSlot, let replaced = opened.replaced {
             Console.note(
                 "cancelled \(TerminalText.escaped(replaced)), which had the slot \(TerminalText.escaped(slot))")
         }

@@ -129,8 +129,9 @@ struct FailedURLArguments: ParsableArguments {
             "Behave as SDWebImage 3 or 5: sd3, sd5.",
             discussion: """
                 Implies --blacklist VERSION --blacklist-ttl 0 --tries 1 --ignore-robots-tag, and 3 transfers for run; a cancelled \
-                batch calls neither didFinish nor completion. With sd3 a batch cancels the one before it, with sd5 \
-                didPrefetch comes before progress and didFinish counts skipped URLs.
+                batch calls neither didFinish nor completion. With sd3 a batch cancels the one before it that has its \
+                --slot, or without one that of the same user and host; with sd5 didPrefetch comes before progress and \
+                didFinish counts skipped URLs.
                 """, valueName: "version"))
     var compat: String?
 

@@ -158,6 +158,7 @@ final class RedisContext {
     /// The error of the last call. hiredis 0.14 reports a timeout as an I/O error with EAGAIN.
     private func failure(_ code: Int32, sent: Bool) -> RedisError {
         let text = Self.text(of: context)
+        if context.pointee.err == REDIS_ERR_IO, let words = lastWords { return words.asError }
         switch context.pointee.err {
         case REDIS_ERR_PROTOCOL:
             return RedisError(
@@ -171,6 +172,14 @@ final class RedisContext {
             return RedisError(
                 .unavailable, "the connection to Redis at \(address) broke: \(text)", outcomeUnknown: sent)
         }
+    }
+
+    /// The error that the server sent before it closed the connection, if a command could not be sent for that: hiredis has not read it.
+    private var lastWords: RedisReplyError? {
+        var buffer = [UInt8](repeating: 0, count: 512)
+        let count = recv(context.pointee.fd, &buffer, buffer.count, Int32(MSG_DONTWAIT))
+        guard count > 1, buffer[0] == UInt8(ascii: "-") else { return nil }
+        return RedisReplyError(String(decoding: buffer[1..<count].prefix { $0 >= 32 }, as: UTF8.self))
     }
 
     private static func text(of context: UnsafeMutablePointer<redisContext>) -> String {

@@ -22,7 +22,10 @@ struct RedisHandshake {
             let commands = commands
             for command in commands { try context.append(command) }
             var answers: [RedisValue] = []
-            for _ in commands { answers.append(try context.reply()) }
+            for _ in commands { answers.append(try reply(over: context, after: answers)) }
+            if let error = answers.first?.error, error.asError.isTransient || error.code == "DENIED" {
+                throw error.asError
+            }
             var isCluster = false
             var places: Set<RedisAddress> = []
             for (command, reply) in zip(commands, answers) {
@@ -55,6 +58,14 @@ struct RedisHandshake {
                 error.code, error.message,
                 hint: error.hint ?? (error.code == .protocolError ? "check the host and the port" : nil),
                 replyCode: error.replyCode)
+        }
+    }
+
+    /// The next reply. A server that admits no client says why, in one error, and closes the connection.
+    private func reply(over context: RedisContext, after answers: [RedisValue]) throws(RedisError) -> RedisValue {
+        do throws(RedisError) { return try context.reply() } catch {
+            guard error.code == .unavailable, let words = answers.first?.error else { throw error }
+            throw words.asError
         }
     }
 

@@ -25,7 +25,7 @@ package struct RedisReplyError: Sendable, Hashable, CustomStringConvertible {
                 .refused, "Redis forbids a command to this user: \(text)", hint: "give the right: \(grant)",
                 replyCode: code)
         case "LOADING", "MASTERDOWN", "BUSY", "CLUSTERDOWN", "TRYAGAIN", "READONLY", "MISCONF", "NOREPLICAS",
-            "UNBLOCKED":
+            "UNBLOCKED", "NOSCRIPT":
             return RedisError(.transient, "Redis cannot serve now: \(text)", replyCode: code)
         case "OOM":
             return RedisError(
@@ -44,7 +44,7 @@ package struct RedisReplyError: Sendable, Hashable, CustomStringConvertible {
         default:
             if text.hasPrefix("ERR max number of clients reached") {
                 return RedisError(
-                    .transient, "Redis takes no more clients now", hint: "raise maxclients", replyCode: code)
+                    .transient, "Redis takes no more clients now: \(text)", hint: "raise maxclients", replyCode: code)
             }
             if text.contains("ACL failure in script") {
                 return RedisError(

@@ -53,6 +53,23 @@ struct RedisFaultTests {
         #expect(try await patient(redis, ["GET", "late"]).int == 4)
     }
 
+    @Test("A server that admits no more clients is quoted, with or without a password, whichever end is faster")
+    func fullServer() async throws {
+        let server = try await RedisServer()
+        let first = try connection(to: server.url)
+        try await first.command(["PING"])
+        try await first.command(["CONFIG", "SET", "maxclients", "1"])
+        for round in 0..<40 {
+            var configuration = try RedisConfiguration(url: server.url)
+            if round % 2 == 1 { configuration.password = "secret" }
+            let key = round % 4 < 2 ? nil : "{q}"
+            let redis = RedisConnection(configuration, name: "test", following: key)
+            let error = await #expect(throws: RedisError.self) { try await redis.command(["PING"]) }
+            #expect(error?.code == .transient, "\(String(describing: error))")
+            #expect(error?.message.contains("max number of clients reached") == true, "\(String(describing: error))")
+        }
+    }
+
     @Test("A frozen server times out, and answers again when it continues")
     func frozen() async throws {
         let server = try await RedisServer()

@@ -14,7 +14,13 @@ struct StatusCommand: AsyncParsableCommand {
             Examples:
               prefetch-coord status --cache ./cache
               prefetch-coord status urls-7f3a --json
+
+            Without a batch the newest 100 and all that are running are printed, oldest
+            first, and how many were left out.
             """)
+
+    /// Batches that are read unless another number is asked for.
+    private static let usualLimit = 100
 
     @Argument(help: "Batch, or the beginning of its name. (default: all)")
     var batch: String?
@@ -22,16 +28,35 @@ struct StatusCommand: AsyncParsableCommand {
     @Flag(help: "Print one JSON object.")
     var json = false
 
+    @Option(help: .value("n", "Batches to print: the newest, and all that are running. (default: \(Self.usualLimit))"))
+    var limit: Int?
+
+    @Flag(help: "Print all batches.")
+    var all = false
+
     @Option(help: .value("when", "Colours: auto, always or never."))
     var color = ColourChoice.auto
 
     @OptionGroup(title: "Output") var secrets: SecretOptions
     @OptionGroup(title: "Redis") var location: RedisLocation
 
+    func validate() throws {
+        guard limit ?? 1 >= 1 else { throw ValidationError("--limit is a number of batches, at least 1") }
+        guard batch == nil || limit == nil && !all else {
+            throw ValidationError("--limit and --all go without a batch")
+        }
+        guard limit == nil || !all else { throw ValidationError("give --limit or --all, not both") }
+    }
+
+    private func ids(_ queue: PrefetchQueue) async throws -> (ids: [String], others: Int) {
+        if batch != nil { return ([try await queue.catalog.resolve(batch)], 0) }
+        return all ? (try await queue.catalog.ids(), 0) : try await queue.catalog.newest(limit ?? Self.usualLimit)
+    }
+
     func run() async throws {
         try await Session.with(location, looks: true) { session in
             let queue = session.queue
-            let ids = batch == nil ? try await queue.catalog.ids() : [try await queue.catalog.resolve(batch)]
+            let (ids, leftOut) = try await ids(queue)
             var statuses = try await queue.batches.statuses(of: ids)
             // Of one batch everything that is added up is of one moment.
             let look = batch == nil ? nil : try await queue.views.look(at: ids[0])
@@ -45,7 +70,7 @@ struct StatusCommand: AsyncParsableCommand {
                 }
                 Console.print(
                     Self.object(
-                        batches, snapshot, QueueText.object(queue, snapshot.orders),
+                        batches, leftOut: leftOut, snapshot, QueueText.object(queue, snapshot.orders),
                         HealthText.object(snapshot, lost: lost, statuses), LimitText.object(limit)
                     ).text)
                 return
@@ -59,6 +84,10 @@ struct StatusCommand: AsyncParsableCommand {
             } else {
                 if let line = QueueText.line(snapshot.orders, words: location.words) { Console.print(line) }
                 if statuses.isEmpty { Console.print("no batches") }
+                if leftOut > 0 {
+                    Console.print(
+                        "\(Wording.count(leftOut, "older batch", "older batches")) not shown: --all, or --limit N")
+                }
                 for status in statuses { Console.print(BatchText.line(status, isColoured: isColoured)) }
                 Self.printWorkers(snapshot.workers)
             }
@@ -146,13 +175,13 @@ struct StatusCommand: AsyncParsableCommand {
     }
 
     private static func object(
-        _ batches: [JSONText], _ snapshot: QueueSnapshot, _ queue: JSONText, _ health: JSONText,
+        _ batches: [JSONText], leftOut: Int, _ snapshot: QueueSnapshot, _ queue: JSONText, _ health: JSONText,
         _ limit: JSONText
     ) -> JSONText {
         func sentence(_ text: String) -> JSONText { text.isEmpty ? .null : .string(text) }
         return .object([
             ("v", .int(1)), ("queue", queue),
-            ("batches", .array(batches)),
+            ("batches", .array(batches)), ("batches_left_out", .int(leftOut)),
             (
                 "workers",
                 .array(

@@ -68,9 +68,16 @@ struct Session: Sendable {
         do throws(RedisError) {
             // A private server may just be restarting, because its owner was killed: that is waited for. Another one is reachable or not;
             // but if it replies that it is not ready (LOADING, CLUSTERDOWN), it soon will be.
+            // A connection that was cut is made again, once; one that cannot be made soon is not tried again.
+            let began = ContinuousClock.now
+            var wasCut = false
             let warnings = try await withRetry(
                 until: .now + (waits ? .zero : waitLimit),
-                isRetryable: { attachment == nil ? $0.code == .transient : $0.isTransient }
+                isRetryable: {
+                    guard attachment == nil, $0.code != .transient else { return $0.isTransient }
+                    defer { wasCut = true }
+                    return $0.code == .unavailable && !wasCut && ContinuousClock.now - began < .seconds(1)
+                }
             ) { () async throws(RedisError) in
                 try await connection.serverFacts().check()
             }

@@ -8,23 +8,49 @@ package struct QueueCatalog: Sendable {
     /// Ids of all batches Redis still has, oldest first.
     package func ids() async throws(RedisError) -> [String] { try await present(try await batchNames()) }
 
+    /// Ids of the newest batches and of all that are running, oldest first, and how many others there are. Costs a look at each of them in
+    /// Redis, in few commands, and a reply for those it returns.
+    package func newest(_ most: Int) async throws(RedisError) -> (ids: [String], others: Int) {
+        let names = try await batchNames()
+        var (newest, end): ([String], Int) = ([], names.count)
+        while end > 0, newest.count < most {
+            let start = max(0, end - (most - newest.count))
+            newest = try await present(Array(names[start..<end])) + newest
+            end = start
+        }
+        guard end > 0 else { return (newest, 0) }
+        let running = Set(try await running())
+        let open = try await present(names[..<end].filter { running.contains($0) })
+        let others = names[..<end].filter { !running.contains($0) }.map { RedisArgument(redis.keys.batch($0)) }
+        let counts = try await redis.read(
+            stride(from: 0, to: others.count, by: 1000).map { ["EXISTS"] + others[$0..<min($0 + 1000, others.count)] })
+        var count = 0
+        for reply in counts { count += try Self.count(reply) }
+        return (open + newest, count)
+    }
+
     /// Ids in the set of batches, oldest first, including expired ones.
     private func batchNames() async throws(RedisError) -> [String] {
         (try await redis.read([["ZRANGE", RedisArgument(redis.keys.batches), "0", "-1"]])[0].get().array ?? [])
             .compactMap(\.string)
     }
 
+    /// Those of the ids that have not expired. The members of the set of batches outlive them: OPEN removes them.
     private func present(_ ids: [String]) async throws(RedisError) -> [String] {
         guard !ids.isEmpty else { return [] }
-        let exist = try await redis.read(ids.map { ["EXISTS", RedisArgument(redis.keys.batch($0))] }).map {
-            $0.int == 1
+        let replies = try await redis.read(ids.map { ["EXISTS", RedisArgument(redis.keys.batch($0))] })
+        var present: [String] = []
+        for (id, reply) in zip(ids, replies) where try Self.count(reply) == 1 { present.append(id) }
+        return present
+    }
+
+    /// The number of keys that exist.
+    /// - Throws: also for a reply that is no number: it says nothing of the keys.
+    private static func count(_ reply: RedisValue) throws(RedisError) -> Int {
+        guard let count = try reply.get().int else {
+            throw RedisError(.protocolError, "Redis replied to EXISTS with no number", outcomeUnknown: true)
         }
-        // Batches expire in Redis; their entries in the set are removed here, or by a later call if Redis takes no writes now.
-        let gone = zip(ids, exist).filter { !$0.1 }.map { RedisArgument($0.0) }
-        if !gone.isEmpty {
-            _ = try? await redis.connection.pipeline([["ZREM", RedisArgument(redis.keys.batches)] + gone])
-        }
-        return zip(ids, exist).filter(\.1).map(\.0)
+        return count
     }
 
     /// The members of the set of batches; nil if that key has a wrong type.

@@ -1,7 +1,8 @@
 #!lua
 -- OPEN: creates a batch, and in the same step cancels a running batch that has the slot and links the batch named in a
 -- field `retry_of`. A field `limit` (ms) sets its deadline. With `open` = 1 its list, if any, is the first of its
--- lists. A key of a wrong type makes it fail before it writes anything.
+-- lists. A key of a wrong type makes it fail before it writes anything. Of the set of batches it removes expired ones,
+-- among 16 that it looks at.
 -- ARGV: wanted id, nonce of this call, "1" if exactly this id is wanted, slot or "", field, value … of its hash.
 -- Result: the wanted id, or with `.2`, `.3` … if that is taken, and the batch that was cancelled for its slot or "";
 -- nil if exactly this id is wanted and taken, or `retry_of` is gone, running or has a retry.
@@ -52,5 +53,8 @@ if f[2] == '1' and (f[3] or '') ~= '' then
   redis.call('RPUSH', lists(id), table.concat({'0 0', f[4], f[5], f[6], ARGV[2], f[7], f[3]}, ' '))
 end
 redis.call('ZADD', K .. ':batches', t, id)
+for _, old in ipairs(redis.call('ZRANDMEMBER', K .. ':batches', 16)) do
+  if redis.call('EXISTS', batch(old)) == 0 then redis.call('ZREM', K .. ':batches', old) end
+end
 redis.call('SADD', K .. ':running', id)
 return {id, replaced}

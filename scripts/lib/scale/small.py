@@ -58,7 +58,7 @@ def batches(rig, count):
     waiting = redis.cost()
     empty = sizes.count(0)
     open_batches = redis.command("SCARD", f"{ROOT}:running")
-    status_waiting = rig.run([rig.program("coord"), "status", "--redis", redis.url, "--json"], "status-waiting")
+    status_waiting = rig.run([rig.program("coord"), "status", "--all", "--redis", redis.url, "--json"], "status-waiting")
     say("batches: working")
     redis.begin()
     looks = []
@@ -78,7 +78,7 @@ def batches(rig, count):
     cost = redis.cost()
     counts = workers.stop()
     noise = noise.cores()
-    status = rig.run([rig.program("coord"), "status", "--redis", redis.url, "--json"], "status")
+    status = rig.run([rig.program("coord"), "status", "--all", "--redis", redis.url, "--json"], "status")
     found = [batch for batch in json.loads(status.text())["batches"] if batch["id"].startswith("small-")]
     clean, fsck = rig.fsck(redis, "batches-fsck")
     section = Section(

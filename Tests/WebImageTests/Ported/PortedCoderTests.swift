@@ -7,7 +7,12 @@ import Testing
 /// SDWebImage 5.21's tests of its decoder.
 @Suite("Ported SDWebImageDecoderTests", .timeLimit(.minutes(5)))
 struct PortedCoderTests {
-    private let coder = ImageCoder()
+    /// Builds of tests do not optimise the codecs.
+    private let coder = {
+        var limits = ImageCoder.Limits()
+        limits.cpuNanoseconds = 60_000_000_000
+        return ImageCoder(limits: limits)
+    }()
 
     @Test("SDWebImageDecoderTests 01 ThatDecodedImageWithNilImageReturnsNil")
     func nilImage() async throws {

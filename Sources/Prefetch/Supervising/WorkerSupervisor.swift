@@ -175,7 +175,8 @@ package actor WorkerSupervisor {
     private func keepRunning(_ index: Int) async -> PrefetchError? {
         let program = program(index)
         var restarts = 0
-        while !stopping.isOpen {
+        // A cancelled task ends the pause before `stopping` opens.
+        while !stopping.isOpen, !Task.isCancelled {
             let started = ContinuousClock.now
             let child: Child
             do throws(ChildProcesses.StartError) {

@@ -130,7 +130,7 @@ enum ForeignOptions {
         (["--max-filesize"], "--max-size SIZE limits an image"),
         (["-Q", "--quota"], "--cache-max-size SIZE limits the cache"),
         (["--accept-regex", "--accept"], "--accept-type TYPE limits the media types"),
-        (["--http1", "--http1.1"], "HTTP/1.1 is used unless there is --http2"),
+        (["--http1", "--http1.1", "--http1.0"], "HTTP/1.1 is used unless there is --http2"),
         (["-r", "--recursive", "--mirror", "--page-requisites"], "only the URLs of the list are fetched"),
         (["--max-urls", "--sample", "--max-items"], "--limit N fetches the first N URLs of the list"),
         (["--max-errors", "--error-limit"], "--max-failures N cancels a batch with too many failures"),

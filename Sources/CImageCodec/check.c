@@ -37,7 +37,7 @@ bool check_size(image_codec_result *result, const image_codec_limits *limits, ui
         return false;
     }
     if ((uint64_t)width * height > limits->max_pixels) {
-        check_end(result, IMAGE_CODEC_OVER_LIMIT, "%" PRIu32 " x %" PRIu32 " pixels, the limit is %" PRIu64 " in all" CHECK_MAX_PIXELS,
+        check_end(result, IMAGE_CODEC_OVER_PIXELS, "%" PRIu32 " x %" PRIu32 " pixels, the limit is %" PRIu64 " in all" CHECK_MAX_PIXELS,
                   width, height, limits->max_pixels);
         return false;
     }
@@ -83,7 +83,7 @@ bool check_budget_spend(check_budget *budget, uint64_t pixels) {
 }
 
 void check_end_late(image_codec_result *result, const check_budget *budget, const char *format) {
-    check_end(result, IMAGE_CODEC_OVER_LIMIT, "%s takes too long to decode, more than %.1f s" CHECK_UNDECODED, format,
+    check_end(result, IMAGE_CODEC_OVER_DECODING, "%s takes too long to decode, more than %.1f s" CHECK_UNDECODED, format,
               (double)budget->granted / 1e9);
 }
 
@@ -97,7 +97,7 @@ bool check_frames(image_codec_result *result, const image_codec_limits *limits, 
 bool check_allocate_pixels(image_codec_result *result, const image_codec_limits *limits, uint32_t frames) {
     uint64_t bytes = (uint64_t)result->pixel_width * result->pixel_height * result->channels * frames;
     if (bytes > limits->max_memory) {
-        check_end(result, IMAGE_CODEC_OVER_LIMIT, "%" PRIu64 " bytes of pixels, the limit is %" PRIu64 CHECK_MAX_MEMORY, bytes,
+        check_end(result, IMAGE_CODEC_OVER_MEMORY, "%" PRIu64 " bytes of pixels, the limit is %" PRIu64 CHECK_MAX_MEMORY, bytes,
                   limits->max_memory);
         return false;
     }

@@ -54,9 +54,9 @@ static void on_error(j_common_ptr library) {
     switch (library->err->msg_code) {
     case JERR_OUT_OF_MEMORY: status = IMAGE_CODEC_NO_MEMORY; break;
     // libjpeg takes sides of 65,500, the format can say 65,535.
-    case JERR_IMAGE_TOO_BIG:
+    case JERR_IMAGE_TOO_BIG: status = IMAGE_CODEC_OVER_DECODING; break;
     // jmemnobs.c's error if `max_memory_to_use` is exceeded.
-    case JERR_NO_BACKING_STORE: status = IMAGE_CODEC_OVER_LIMIT; break;
+    case JERR_NO_BACKING_STORE: status = IMAGE_CODEC_OVER_MEMORY; break;
     case JERR_ARITH_NOTIMPL:
     case JERR_BAD_PRECISION:
     case JERR_SOF_UNSUPPORTED: status = IMAGE_CODEC_UNSUPPORTED; break;

@@ -58,7 +58,7 @@ typedef union {
 static void on_error(png_structp library, png_const_charp text) {
     png_decoder *decoder = png_get_error_ptr(library);
     if (decoder->is_over_memory)
-        check_end(decoder->result, IMAGE_CODEC_OVER_LIMIT, "PNG takes more than %" PRIu64 " bytes to decode" CHECK_MAX_MEMORY,
+        check_end(decoder->result, IMAGE_CODEC_OVER_MEMORY, "PNG takes more than %" PRIu64 " bytes to decode" CHECK_MAX_MEMORY,
                   decoder->limits->max_memory);
     else
         check_end(decoder->result, decoder->out_of_memory ? IMAGE_CODEC_NO_MEMORY : IMAGE_CODEC_DAMAGED, "%s", text);
@@ -99,7 +99,7 @@ static void on_read(png_structp library, png_bytep into, size_t count) {
         end_late(decoder);
     if (decoder->is_inflating && is_behind_last_row(decoder)) {
         if (count > decoder->surplus_left) {
-            check_end(decoder->result, IMAGE_CODEC_OVER_LIMIT,
+            check_end(decoder->result, IMAGE_CODEC_OVER_DECODING,
                       "PNG with image data that goes on behind the last row" CHECK_UNDECODED);
             longjmp(decoder->escape, 1);
         }

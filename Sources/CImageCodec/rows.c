@@ -23,7 +23,7 @@ static bool open_resampler(row_sink *sink, const request_t *request, uint32_t wi
     if (status == IMAGE_RESAMPLE_DONE) sink->row = calloc(1, sink->stride);
     if (sink->row) return true;
     if (status == IMAGE_RESAMPLE_INVALID)
-        check_end(result, IMAGE_CODEC_OVER_LIMIT, "%" PRIu32 " x %" PRIu32 " pixels cannot be resized: a side has over 65535", width, height);
+        check_end(result, IMAGE_CODEC_OVER_SIDE, "%" PRIu32 " x %" PRIu32 " pixels cannot be resized: a side has over 65535", width, height);
     else
         check_end(result, IMAGE_CODEC_NO_MEMORY, "no memory to resize an image");
     rows_close(sink);

@@ -295,6 +295,22 @@ int64_t clinux_tcp_taken(int fd) {
     return (int64_t)info.tcpi_bytes_received - queued;
 }
 
+int64_t clinux_tcp_nearest(int fd) {
+    struct tcp_info info;
+    socklen_t length = sizeof info;
+    if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) < 0) return -1;
+    if (length < offsetof(struct tcp_info, tcpi_min_rtt) + sizeof info.tcpi_min_rtt) {
+        errno = ENOTSUP;
+        return -1;
+    }
+    // TCP_ESTABLISHED of netinet/tcp.h, which excludes linux/tcp.h.
+    if (info.tcpi_state != 1 || info.tcpi_min_rtt == UINT32_MAX) {
+        errno = EAGAIN;
+        return -1;
+    }
+    return info.tcpi_min_rtt;
+}
+
 int64_t clinux_fs_magic(int fd) {
     struct statfs fs;
     return fstatfs(fd, &fs) < 0 ? -1 : (int64_t)fs.f_type;

@@ -13,8 +13,6 @@ public enum FailedURLPolicy: String, Sendable, CaseIterable, Codable {
     case sd3
     /// SDWebImage 4.x: as 3.x, but a lost connection is exempt too, and a status surfaces as "cancelled", which is exempt.
     case sd4
-    /// SDWebImage 5.x: as 4.x; a status is an error of its own, which is exempt.
-    case sd5
     /// Nothing is listed and the list is not consulted.
     case none
 
@@ -31,7 +29,7 @@ public enum FailedURLPolicy: String, Sendable, CaseIterable, Codable {
         case .smart:
             if error.code == .invalidDownloadStatusCode { return [404, 410, 451].contains(error.httpStatus) }
             return error.code == .badImageData && !error.isTransient
-        case .sd3, .sd4, .sd5:
+        case .sd3, .sd4:
             switch error.code {
             case .invalidDownloadStatusCode: return self == .sd3 && error.httpStatus != 401 && error.httpStatus != 407
             case .connectionLost: return self == .sd3

@@ -20,11 +20,8 @@ package struct HostReport: Sendable {
 
         package var text: String { "first bytes after \(milliseconds(now)) ms, \(milliseconds(best)) ms at best" }
 
-        package init?(_ text: String) {
-            let numbers = text.split { !$0.isASCII || !$0.isNumber }.compactMap { Int($0) }
-            guard numbers.count == 2 else { return nil }
-            self.init(now: Double(numbers[0]) / 1000, best: Double(numbers[1]) / 1000)
-        }
+        /// Milliseconds, as they travel between workers.
+        package var fields: (now: Int, best: Int) { (milliseconds(now), milliseconds(best)) }
 
         private func milliseconds(_ seconds: Double) -> Int { Int(min(seconds, 86_400) * 1000) }
     }
@@ -36,10 +33,14 @@ package struct HostReport: Sendable {
     package var since: Double
     /// Consecutive failures; for a slow host, the number of concurrent transfers of each process.
     package var failures: Int
-    package var error: WebImageError
+    /// Why it is silent or busy; nil for a slow host.
+    package var error: WebImageError?
+    /// Of a slow host.
+    package var latency: Latency?
 
     package init(
-        host: String, state: State, until: Double, since: Double, failures: Int, error: WebImageError
+        host: String, state: State, until: Double, since: Double, failures: Int, error: WebImageError? = nil,
+        latency: Latency? = nil
     ) {
         self.host = host
         self.state = state
@@ -47,5 +48,6 @@ package struct HostReport: Sendable {
         self.since = since
         self.failures = failures
         self.error = error
+        self.latency = latency
     }
 }

@@ -1,6 +1,6 @@
 /// Which images a batch takes, by what their first bytes say: size, proportions, format. Sizes are those of the upright image.
 ///
-/// An image that breaks a rule ends as ``PrefetchOutcome/refused``; its transfer stops as soon as its header is there.
+/// An image that breaks a rule ends as ``PrefetchOutcome/filtered``; its transfer stops as soon as its header is there.
 public struct ImageRules: Sendable, Hashable {
     /// Least width in pixels, from 1; nil (default): any.
     public var minWidth: Int?
@@ -34,17 +34,19 @@ public struct ImageRules: Sendable, Hashable {
     }
 
     /// Which rule an image breaks, with its figure; nil if none.
-    package func objection(to image: ImageHeader) -> String? {
+    package func objection(to image: ImageHeader) -> (message: String, reason: FailureReason)? {
         let (format, size) = (image.format, image.size)
         if let types, !types.contains(format) {
             let names = types.map(\.rawValue).sorted().joined(separator: ", ")
-            return "\(format.rawValue); the accepted types are \(names)"
+            return ("\(format.rawValue); the accepted types are \(names)", .imageType)
         }
         guard minWidth ?? minHeight ?? minPixels ?? maxPixels != nil || maxAspectRatio != nil else { return nil }
         guard size.width > 0, size.height > 0 else {
-            return "\(format.rawValue) of unknown size; the batch has rules about it"
+            return ("\(format.rawValue) of unknown size; the batch has rules about it", .unknownSize)
         }
-        func refused(_ rule: String) -> String { "\(size.width) x \(size.height) pixels; \(rule)" }
+        func refused(_ rule: String) -> (message: String, reason: FailureReason) {
+            ("\(size.width) x \(size.height) pixels; \(rule)", .imageSize)
+        }
         if let minWidth, size.width < minWidth { return refused("the minimum width is \(minWidth)") }
         if let minHeight, size.height < minHeight { return refused("the minimum height is \(minHeight)") }
         let pixels = size.width.multipliedReportingOverflow(by: size.height)

@@ -2,7 +2,7 @@
 public protocol ImageURLFilter: Sendable {
     /// Judges a URL. Called on the downloader's thread, so it must be quick.
     /// - Parameter url: http or https, without credentials.
-    /// - Returns: why it may not be requested; nil: it may. The URL then ends as `refused`.
+    /// - Returns: why it may not be requested; nil: it may. The URL then ends as `filtered`.
     func refusal(of url: String) -> String?
 }
 
@@ -28,7 +28,7 @@ public struct HostPatterns: Sendable, Equatable, ExpressibleByArrayLiteral {
 }
 
 /// Allows some hosts, or all but some.
-public struct HostFilter: ImageURLFilter, Equatable {
+public struct HostFilter: ImageURLFilter, Equatable, CustomStringConvertible {
     /// The only hosts that may be asked; none (default): any.
     public var allowed: HostPatterns
     /// Hosts that may not be asked, even if they are allowed; default: none.
@@ -37,6 +37,12 @@ public struct HostFilter: ImageURLFilter, Equatable {
     /// Allows and denies hosts.
     public init(allowed: HostPatterns = [], denied: HostPatterns = []) {
         (self.allowed, self.denied) = (allowed, denied)
+    }
+
+    /// The options that make it: `--allow-host a,b --deny-host c`.
+    public var description: String {
+        [("--allow-host", allowed), ("--deny-host", denied)].filter { !$1.patterns.isEmpty }
+            .map { "\($0) \($1.patterns.joined(separator: ","))" }.joined(separator: " ")
     }
 
     /// Judges the host of a URL.
@@ -51,7 +57,7 @@ public struct HostFilter: ImageURLFilter, Equatable {
 }
 
 /// Allows URLs in which a regular expression has a match.
-public struct PatternFilter: ImageURLFilter, Equatable {
+public struct PatternFilter: ImageURLFilter, Equatable, CustomStringConvertible {
     /// The regular expression.
     public let pattern: String
 
@@ -63,6 +69,9 @@ public struct PatternFilter: ImageURLFilter, Equatable {
         }
         self.pattern = pattern
     }
+
+    /// The option that makes it: `--url-filter jpg$`.
+    public var description: String { "--url-filter \(pattern)" }
 
     /// Judges a URL.
     public func refusal(of url: String) -> String? {

@@ -1,4 +1,4 @@
-/// How a URL ended. Each URL has exactly one, stored as one byte in a batch's outcome string; the values never change. 20 to 31 are
+/// How a URL ended. Each URL has exactly one, stored as one byte in a batch's outcome string; the values never change. 22 to 31 are
 /// reserved for later versions and read as ``unknown``.
 ///
 /// The first three ended with an image. All others count as *skipped* in SDWebImage's sense: finished without an image.
@@ -25,7 +25,7 @@ public enum PrefetchOutcome: UInt8, Sendable, CaseIterable {
     case badImage
     /// Exceeds the size limit.
     case tooLarge
-    /// Refused by our own settings: a private address, a scheme, an image that breaks one of the ``ImageRules``.
+    /// Refused by a policy: a private address, robots.txt, a scheme.
     case refused
     /// The line is not a URL.
     case invalidURL
@@ -41,6 +41,10 @@ public enum PrefetchOutcome: UInt8, Sendable, CaseIterable {
     case mismatch
     /// A complete body in a known format that cannot be verified, such as HEIC or an arithmetic-coded JPEG.
     case unsupported
+    /// No working worker could store or read its file, although their disks took others.
+    case notStored
+    /// Not wanted: the filters of its batch or line, or of the run, by size, proportions, type, host or URL, do not take it. No failure.
+    case filtered
     /// An outcome of a later version; never written here.
     case unknown = 31
 
@@ -48,10 +52,10 @@ public enum PrefetchOutcome: UInt8, Sendable, CaseIterable {
     public var isSkipped: Bool { rawValue > Self.notModified.rawValue }
 
     /// The name used on screens, in JSON, metrics and exports.
-    public var name: String { self == .unknown ? "unknown" : Self.names[Int(rawValue) - 1] }
+    public var name: String { Self.names[Int(rawValue)] }
 
     /// Cached: a list has millions of outcomes, and reflecting a case's name takes a microsecond.
-    private static let names = allCases.map { "\($0)" }
+    private static let names = (0...Self.unknown.rawValue).map { Self(rawValue: $0).map { "\($0)" } ?? "" }
 
     /// Decodes a byte of an outcome string: ``unknown`` for later versions; nil for 0 (open) and for invalid bytes.
     public init?(code: UInt8) {

@@ -63,7 +63,7 @@ package final class RequestURL: Sendable {
                 isAsWritten = false
             }
             guard isAsWritten || self.scheme.hasBytes(of: "http") || self.scheme.hasBytes(of: "https") else {
-                throw WebImageError(.refused, "scheme \(self.scheme) is not supported")
+                throw WebImageError(.refused, "scheme \(self.scheme) is not supported", reason: .scheme)
             }
             bytes = bytes[scheme.endIndex...].dropFirst()
             guard RequestURL.equal(bytes.prefix(2), "//") else { throw WebImageError(.invalidURL, "no host") }
@@ -134,6 +134,9 @@ package final class RequestURL: Sendable {
         host.utf8.first == UInt8(ascii: "[") ? IPAddress(host.dropFirst().dropLast()) : IPAddress(host)
     }
 
+    /// Host and path.
+    package var place: String { host + (target.split(atByte: "?").first ?? "") }
+
     /// Resolves a `Location` (RFC 3986, section 5.2). Credentials in it are dropped.
     /// - Throws: `invalidURL`; `refused` if it leads to another scheme or from https to http.
     package func redirected(to location: String) throws(WebImageError) -> RequestURL {
@@ -165,7 +168,7 @@ package final class RequestURL: Sendable {
             throw error
         }
         if scheme == "https" && target.scheme == "http" {
-            throw WebImageError(.refused, "redirected from https to http")
+            throw WebImageError(.refused, "redirected from https to http", reason: .downgrade)
         }
         if target.user != nil || target.password != nil { target = target.withoutCredentials }
         return target

@@ -60,6 +60,8 @@ public struct WebImageError: Error, Sendable, CustomStringConvertible {
     public var code: Code
     /// One sentence for humans, without the URL.
     public var message: String
+    /// What tells it apart from others with the same outcome, where that matters to who wants to mend it.
+    public var reason: FailureReason?
     /// The HTTP status code, if a response arrived.
     public var httpStatus: Int?
     /// The underlying CURLcode or errno.
@@ -76,17 +78,25 @@ public struct WebImageError: Error, Sendable, CustomStringConvertible {
     public var retryAfter: Double?
     /// Announced bytes of the body that were not transferred, if `code` is `imageRefused` and a request was made.
     public var savedBytes: Int?
+    /// The page that came instead of an image, if `code` is `badImageData` and the bytes are a text.
+    package var page: PageMark?
+    /// Whether a `localFault` is one of this machine's way to the network: no route, or a proxy that cannot be used.
+    package var isNetworkFault = false
     /// Whether the server sent without an end what is no part of a response.
     package var isFlood = false
+    /// Whether a `localFault` may be of one file alone, as a bad sector is, and not of its disk.
+    package var isOfOneFile = false
     /// The refused host and address, if `code` is `refused`; for the hint.
     public var refusedAddress: String?
 
     /// Creates an error; set the other fields afterwards.
     public init(
-        _ code: Code, _ message: String, httpStatus: Int? = nil, underlyingCode: Int32? = nil, isTransient: Bool = false
+        _ code: Code, _ message: String, reason: FailureReason? = nil, httpStatus: Int? = nil,
+        underlyingCode: Int32? = nil, isTransient: Bool = false
     ) {
         self.code = code
         self.message = message
+        self.reason = reason
         self.httpStatus = httpStatus
         self.underlyingCode = underlyingCode
         self.isTransient = isTransient
@@ -97,7 +107,8 @@ public struct WebImageError: Error, Sendable, CustomStringConvertible {
 
     /// The outcome of a URL that failed with this error; nil for `localFault` and for unknown codes.
     public var outcome: PrefetchOutcome? {
-        switch code {
+        if let reason { return reason.outcome }
+        return switch code {
         case .invalidURL: .invalidURL
         case .badImageData: .badImage
         case .blackListed: .blacklisted
@@ -115,6 +126,17 @@ public struct WebImageError: Error, Sendable, CustomStringConvertible {
         case .digestMismatch: .mismatch
         case .unsupportedFormat: .unsupported
         default: nil
+        }
+    }
+
+    /// Whether a page came instead of an image.
+    package var isPage: Bool { page != nil }
+
+    /// Whether a machine without network, resolver or proxy, or one behind a portal, fails in the same way for every URL.
+    package var mayBeLocal: Bool {
+        switch code {
+        case .cannotConnectToHost, .cannotFindHost, .secureConnectionFailed, .timedOut: true
+        default: isPage
         }
     }
 

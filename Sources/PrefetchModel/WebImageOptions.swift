@@ -21,8 +21,8 @@ public struct WebImageOptions: OptionSet, Sendable, Hashable {
     /// Revalidate a cached image with If-None-Match and If-Modified-Since if its validators are known. 304 ends as `notModified`; other
     /// bytes atomically replace the old ones. If the request fails, the load fails and the image stays in the cache.
     public static let refreshCached = WebImageOptions(rawValue: 1 << 6)
-    /// Let the load finish past the drain timeout of a stopping worker, for at most ``Compatibility/usualBackgroundTime`` or until a second
-    /// signal. A load in this process always continues.
+    /// Let the load finish past the drain timeout of a stopping worker, for at most 180 seconds or until a second signal. A load in this
+    /// process always continues.
     public static let continueInBackground = WebImageOptions(rawValue: 1 << 7)
     /// Keep cookies in memory, in the ``CookieJar`` of the load, and send them to the site that set them.
     public static let handleCookies = WebImageOptions(rawValue: 1 << 8)

@@ -37,21 +37,4 @@ package final class BlockingLatch: @unchecked Sendable {
         while !isOpen { pthread_cond_wait(condition, mutex) }
         pthread_mutex_unlock(mutex)
     }
-
-    /// Runs an asynchronous function in a new task and blocks until it returns: implements a blocking call on top of an asynchronous one.
-    /// The task does not run on the waiting thread.
-    package static func value<Value: Sendable>(of body: @escaping @Sendable () async -> Value) -> Value {
-        let latch = BlockingLatch()
-        let made = Locked<Value?>(nil)
-        Task {
-            let value = await body()
-            made.withLock { $0 = value }
-            latch.open()
-        }
-        latch.wait()
-        guard let value = made.withLock({ $0 }) else {
-            preconditionFailure("the latch opened before there was a value")
-        }
-        return value
-    }
 }

@@ -183,28 +183,43 @@ struct CacheLimitTests {
         for worker in workers { #expect(await worker.wait() == .exited(0), "\(worker.stderr)") }
     }
 
-    @Test("A batch larger than the limit pauses and blames no URL; a larger limit heals it")
-    func tooSmall() async throws {
+    @Test(
+        "A batch larger than the limit pauses and blames no URL, also after a lease; a larger limit heals it",
+        arguments: [false, true])
+    func tooSmall(lastsLonger: Bool) async throws {
         let remote = try await RemoteBatch()
         let origin = try origin()
-        let urls = (0..<30).map { origin.url("/\($0).png") }
+        // More than the limit takes and than may wait for room.
+        let urls = (0..<60).map { origin.url("/\($0).png") }
         _ = try await remote.submit(urls, as: "big", ["--validate", "none"])
-        let paused = try await workers(1, remote, ["--cache-max-size", "512KiB"])[0]
+        let paused = try await workers(
+            1, remote, ["--cache-max-size", "512KiB", "--lease", lastsLonger ? "2s" : "1m"])[0]
         try await until { paused.stderr.contains("paused: cache too small") }
         let stuck = try #require(try await remote.queue.batches.status(of: "big"))
-        #expect(stuck.state == .running && stuck.counts.skipped == 0 && stuck.counts.finished < 30)
+        #expect(stuck.state == .running && stuck.counts.skipped == 0 && stuck.counts.finished < 60)
         #expect(paused.stderr.contains("--cache-max-size 524288"))
+        if lastsLonger {
+            // Its jobs lie in the queue, and it takes none.
+            try await until {
+                let workers = try await remote.coord(["workers"])
+                await workers.wait()
+                return workers.stdout.contains("; its jobs went back to the queue")
+            }
+            let requests = origin.requestCount()
+            try await Task.sleep(for: .seconds(3))
+            #expect(origin.requestCount() == requests)
+        }
         paused.signal(SIGTERM)
         #expect(await paused.wait() == .exited(0))
         // Nothing of it was thrown away to make room for the rest of it.
         let disk = try cache(remote.folder)
         #expect(try disk.audit.count().images == origin.requestCount())
-        #expect(origin.requestCount() < 30)
+        #expect(origin.requestCount() < 60)
         let healed = try await remote.workers(1, ["--cache-max-size", "64MiB"])[0]
         #expect(await healed.wait() == .exited(0))
         let status = try #require(try await remote.queue.batches.status(of: "big"))
-        #expect(status.state == .done && status.counts.finished == 30 && status.counts.skipped == 0)
-        #expect(origin.requestCount() == 30)
+        #expect(status.state == .done && status.counts.finished == 60 && status.counts.skipped == 0)
+        #expect(origin.requestCount() == 60)
     }
 
     @Test("Below --min-free a worker pauses, and nothing is lost")

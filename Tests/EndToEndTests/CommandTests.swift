@@ -55,8 +55,10 @@ struct CommandTests {
         #expect(failures.stdout.split(separator: "\n").count == 4)
         #expect(
             failures.stdout.contains(
-                #""line":31,"url":"\#(origin.url("/30.png"))","outcome":"httpError","http_status":404"#))
-        #expect(failures.stdout.contains(#""line":36,"url":"not a url","outcome":"invalidURL","http_status":null"#))
+                #""line":31,"url":"\#(origin.url("/30.png"))","outcome":"httpError","reason":null,"http_status":404"#))
+        #expect(
+            failures.stdout.contains(
+                #""line":36,"url":"not a url","outcome":"invalidURL","reason":null,"http_status":null"#))
         let verify = try await coord(["cache", "verify", "--cache", cache, "--json"])
         #expect(await verify.wait() == .exited(0))
         #expect(

@@ -73,7 +73,8 @@ struct CompatTests {
         }
         let listed = ["404", "503", "bad", "cached", "healed", "reset"].map { origin.url("/\($0)") }
         #expect(try await failed() == listed)
-        #expect(origin.requestCount("/cached") == 1 && origin.requestCount("/ok") == 1)
+        // Beyond its download an image may be the witness of the last failures.
+        #expect(origin.requestCount("/cached") == 1 && (1...2).contains(origin.requestCount("/ok")))
 
         // Everything listed: no request, and the list stays what it is.
         let again = list(listed, "again.txt")

@@ -171,7 +171,7 @@ struct ConventionTests {
             else { return nil }
             return (name, regex)
         }
-        #expect(others.count == 6)
+        #expect(others.count == 7)
         let words = /(?i)\b(http[-_][1-5](xx|\d\d)|not[-_]an?[-_]image|timed[-_]out|black[-_]listed)\b/
         var files = 0
         for folder in ["Sources", "docs", "README.md"] {

@@ -89,7 +89,9 @@ struct EngineTests {
         #expect(run.contains(#""downloaded":1"#) && run.contains(#""httpError":1"#))
         let cache = ["--cache", folder.path("cache")]
         let failures = try await ran(["failures", "--json"] + cache)
-        #expect(failures.contains(#""line":2,"url":"\#(origin.url("/b"))","outcome":"httpError","http_status":404"#))
+        #expect(
+            failures.contains(
+                #""line":2,"url":"\#(origin.url("/b"))","outcome":"httpError","reason":null,"http_status":404"#))
         let export = try await ran(["export", "--to", "jsonl"] + cache)
         #expect(export.contains(#""line":1,"url":"\#(origin.url("/a"))","outcome":"downloaded","path":""#))
         let retry = try await ran(["retry"] + base)

@@ -273,7 +273,7 @@ struct ExportFormatTests {
         #expect(try disk.audit.count().images == 5 && disk.find(forKey: url(2), atLeast: .none)?.bytes() == nil)
         let failures = try await ran(["failures", "--json", "--cache", late])
         #expect(
-            failures.stdout.contains(#""url":"\#(url(2))","outcome":"mismatch","http_status":200"#),
+            failures.stdout.contains(#""url":"\#(url(2))","outcome":"mismatch","reason":null,"http_status":200"#),
             "\(failures.stdout)")
         #expect(failures.stdout.contains(SHA256.hash(changed).hex))
         // A retry still knows what it must be.

@@ -29,7 +29,7 @@ struct ImageRuleTests {
         try await ran(["run", folder.path("urls.txt")] + cache + fetch + ["--json"] + options, exits: code).stdout
     }
 
-    /// `2 refused 640 x 40 pixels; …` for each failure of the newest batch.
+    /// `2 filtered 640 x 40 pixels; …` for each failure of the newest batch.
     private func failures() async throws -> [String] {
         struct Failure: Decodable { let line: Int, outcome: String, detail: String, attempts: Int }
         let lines = try await ran(["failures", "--json"] + cache).stdout.split(separator: "\n")
@@ -47,41 +47,78 @@ struct ImageRuleTests {
         origin.route("/d.gif", OriginResponse(body: GeneratedImage.gif(seed: 4, width: 200, height: 200, frames: 1)))
     }
 
-    @Test("What breaks a rule is refused with its figure, is not listed, and costs no transfer")
+    @Test("What breaks a rule is no failure, has its figure, is not listed, and costs no transfer")
     func refused() async throws {
         routes()
         let urls = ["/a.jpg", "/b.jpg", "/c.png", "/d.gif"].map { origin.url($0) + "\n" }.joined()
         folder.write(Array(urls.utf8), to: "urls.txt")
         let rules = ["--min-width", "100", "--max-aspect-ratio", "4", "--types", "jpg,png"]
-        let first = try await run(rules, exits: 3)
-        #expect(first.contains(#""downloaded":1"#) && first.contains(#""refused":3"#), "\(first)")
+        let first = try await run(rules)
+        #expect(first.contains(#""downloaded":1"#) && first.contains(#""filtered":3"#), "\(first)")
         #expect(first.contains(#""refused_images":3"#) && first.contains(#""failed_tries":0"#), "\(first)")
         let options = #""rules":{"min_width":"100","max_aspect_ratio":"4","types":"jpeg,png"}"#
         #expect(first.contains(options), "\(first)")
         let saved = first.split(separator: #""bytes_saved":"#).last.flatMap { Int($0.prefix { $0.isNumber }) }
         #expect((saved ?? 0) > 1_000_000, "\(first)")
         let expected = [
-            "2 refused 1 80 x 60 pixels; the minimum width is 100",
-            "3 refused 1 300 x 30 pixels; the maximum aspect ratio is 4",
-            "4 refused 1 gif; the accepted types are jpeg, png",
+            "2 filtered 1 80 x 60 pixels; the minimum width is 100",
+            "3 filtered 1 300 x 30 pixels; the maximum aspect ratio is 4",
+            "4 filtered 1 gif; the accepted types are jpeg, png",
         ]
         #expect(try await failures() == expected)
         #expect(try await ran(["blacklist", "list"] + cache).stdout.isEmpty)
 
         // The summary for people; what is cached is judged by its record.
         let summary = try await ran(
-            ["run", folder.path("urls.txt")] + cache + fetch + ["--min-height", "100"], exits: 3)
+            ["run", folder.path("urls.txt")] + cache + fetch + ["--min-height", "100"])
         #expect(summary.stdout.contains("  rules about size and type refused 2 images: "), "\(summary.stdout)")
         let strict = try await run(["--min-width", "500", "--from-cache-only"], exits: 3)
-        #expect(strict.contains(#""refused":2"#) && strict.contains(#""notCached":2"#), "\(strict)")
+        #expect(strict.contains(#""filtered":2"#) && strict.contains(#""notCached":2"#), "\(strict)")
         #expect(strict.contains(#""refused_images":0"#))
         #expect(
-            try await failures().first == "1 refused 0 400 x 300 pixels; the minimum width is 500")
+            try await failures().first == "1 filtered 0 400 x 300 pixels; the minimum width is 500")
 
         // A retry with other rules takes what they allow.
         let retried = try await ran(
             ["retry"] + cache + fetch + ["--json", "--min-width", "200"], exits: 3)
         #expect(retried.stdout.contains(#""rules":{"min_width":"200"}"#), "\(retried.stdout)")
+    }
+
+    @Test(
+        "What the filters of a run leave out is no failure, unless nothing is left; robots and a worker's own filter fail"
+    )
+    func exits() async throws {
+        routes()
+        origin.route("/robots.txt", OriginResponse(body: Array("User-agent: *\nDisallow: /c.png".utf8)))
+        let urls = ["/a.jpg", "/b.jpg", "/c.png", "/d.gif"].map { origin.url($0) }
+        folder.write(Array(urls.map { $0 + "\n" }.joined().utf8), to: "urls.txt")
+        func run(_ place: String, _ options: [String], exits code: Int32) async throws -> String {
+            try await ran(
+                ["run", folder.path("urls.txt"), "--cache", folder.path(place), "--json"] + fetch + options, exits: code
+            ).stdout
+        }
+        let some = try await run("some", ["--url-filter", "jpg$"], exits: 0)
+        #expect(some.contains(#""downloaded":2"#) && some.contains(#""filtered":2"#), "\(some)")
+        let none = try await run("none", ["--url-filter", "webp$"], exits: 3)
+        #expect(none.contains(#""downloaded":0"#) && none.contains(#""filtered":4"#), "\(none)")
+        let small = try await run("small", ["--min-width", "5000"], exits: 3)
+        #expect(small.contains(#""downloaded":0"#) && small.contains(#""filtered":4"#), "\(small)")
+        let robots = try await run("robots", ["--robots", "--types", "jpeg,png"], exits: 3)
+        #expect(robots.contains(#""downloaded":2"#) && robots.contains(#""refused":1"#), "\(robots)")
+        #expect(robots.contains(#""filtered":1"#), "\(robots)")
+
+        let b = try await RemoteBatch()
+        let waiting = try await b.coord(["submit", b.list(urls), "--name", "b", "--wait", "--json"])
+        // A burst leaves at once where nothing is queued yet.
+        try await until { try await b.queue.batches.status(of: "b")?.isSealed == true }
+        for worker in try await b.workers(1, ["--url-filter", "jpg$"]) {
+            #expect(await worker.wait() == .exited(0), "\(worker.stderr)")
+        }
+        #expect(await waiting.wait() == .exited(3), "\(waiting.stderr)")
+        #expect(waiting.stdout.contains(#""downloaded":2"#) && waiting.stdout.contains(#""refused":2"#))
+        let failures = try await b.coord(["failures", "b", "--json"])
+        #expect(await failures.wait() == .exited(0))
+        #expect(failures.stdout.components(separatedBy: #""reason":"workerFilter""#).count == 3, "\(failures.stdout)")
     }
 
     @Test("A line's own rules replace those of the batch")
@@ -94,10 +131,10 @@ struct ImageRuleTests {
             #"{"url":"\#(origin.url("/d.gif"))"}"#,
         ]
         folder.write(Array((lines.joined(separator: "\n") + "\n").utf8), to: "urls.txt")
-        let result = try await run(["--min-width", "100", "--validate", "header"], exits: 3)
-        #expect(result.contains(#""downloaded":2"#) && result.contains(#""refused":2"#), "\(result)")
+        let result = try await run(["--min-width", "100", "--validate", "header"])
+        #expect(result.contains(#""downloaded":2"#) && result.contains(#""filtered":2"#), "\(result)")
         let expected = [
-            "1 refused 1 400 x 300 pixels; the minimum width is 401", "3 refused 1 png; the accepted types are webp",
+            "1 filtered 1 400 x 300 pixels; the minimum width is 401", "3 filtered 1 png; the accepted types are webp",
         ]
         #expect(try await failures() == expected)
         for (member, text) in [
@@ -120,15 +157,15 @@ struct ImageRuleTests {
         let resize = ["--resize", "64x64", "--image-format", "png"]
         #expect(try await run(resize).contains(#""downloaded":3"#))
         #expect(origin.requestCount() == 3)
-        let judged = try await run(resize + ["--min-width", "250", "--min-height", "100"], exits: 3)
-        #expect(judged.contains(#""hit":1"#) && judged.contains(#""refused":2"#), "\(judged)")
+        let judged = try await run(resize + ["--min-width", "250", "--min-height", "100"])
+        #expect(judged.contains(#""hit":1"#) && judged.contains(#""filtered":2"#), "\(judged)")
         let expected = [
-            "2 refused 0 300 x 30 pixels; the minimum height is 100",
-            "3 refused 0 200 x 200 pixels; the minimum width is 250",
+            "2 filtered 0 300 x 30 pixels; the minimum height is 100",
+            "3 filtered 0 200 x 200 pixels; the minimum width is 250",
         ]
         #expect(try await failures() == expected)
-        let typed = try await run(resize + ["--types", "jpeg"], exits: 3)
-        #expect(typed.contains(#""hit":1"#) && typed.contains(#""refused":2"#), "\(typed)")
+        let typed = try await run(resize + ["--types", "jpeg"])
+        #expect(typed.contains(#""hit":1"#) && typed.contains(#""filtered":2"#), "\(typed)")
         #expect(origin.requestCount() == 3)
     }
 

@@ -111,8 +111,16 @@ struct LimitTests {
         let proxy = FaultProxy(target: bench.redis.socketPath)
         proxy.arm(.delayReply(milliseconds: 250), every: 1)
         let workers = try await bench.workers(1, url: proxy.url)
-        let found = try await expect(.redis, bench)
-        #expect(found.figures.redisLongest >= 250)
+        // On a machine that others use up its slowness would be theirs.
+        var longest = 0
+        try await until {
+            guard var report = try await bench.queue.views.snapshot(newest: 5).workers.first?.value.report else {
+                return false
+            }
+            (report.figures.machineBusy, longest) = (0, report.figures.redisLongest)
+            return LimitCause.of(report, peers: 1, age: 60_000) == .redis
+        }
+        #expect(longest >= 250)
         await end(workers)
     }
 
@@ -175,7 +183,7 @@ struct LimitTests {
     }
 
     @Test("The processors, by transfers: bodies in chunks of a byte, which are not looked at")
-    func network() async throws {
+    func transfers() async throws {
         let bench = try await FaultBench(appendOnly: false, delay: 0)
         let picture = GeneratedImage.jpeg(seed: 9, width: 600, height: 400)
         var response = Array(
@@ -185,7 +193,7 @@ struct LimitTests {
         bench.origin.setFallback { [response] _ in OriginResponse(fault: .raw(response)) }
         try await bench.submit(4_000, "urls", ["--validate", "none", "--digest", "none", "--max-per-host", "0"])
         let workers = try await bench.workers(1)
-        try await until { try await limitOfFullMachine(bench) == .network }
+        try await until { try await limitOfFullMachine(bench) == .processor }
         await end(workers)
     }
 }

@@ -69,8 +69,8 @@ struct MetricsTests {
         #expect(await metrics.wait() == .exited(0), "\(metrics.stderr)")
         let text = metrics.stdout
         for line in [
-            "prefetch_redis_up 1", "prefetch_images_total{batch=\"mine\",outcome=\"downloaded\"} 3",
-            "prefetch_images_total{batch=\"mine\",outcome=\"httpError\"} 1", "prefetch_batch_urls{batch=\"mine\"} 10",
+            "prefetch_redis_up 1", "prefetch_urls_total{batch=\"mine\",outcome=\"downloaded\"} 3",
+            "prefetch_urls_total{batch=\"mine\",outcome=\"httpError\"} 1", "prefetch_batch_urls{batch=\"mine\"} 10",
             "prefetch_batch_state{batch=\"mine\",state=\"running\"} 1", "prefetch_in_flight_downloads 21",
             "prefetch_retrying_downloads 6", "prefetch_workers{state=\"running\"} 1",
             "prefetch_workers{state=\"trouble\"} 1", "prefetch_workers{state=\"paused\"} 1",
@@ -90,14 +90,14 @@ struct MetricsTests {
             #expect(text.split(separator: "\n").contains(Substring(line)), "\(line) in\n\(text)")
         }
         // Every outcome has its line from the beginning, so that a rate knows where it began.
-        let outcomes = text.split(separator: "\n").filter { $0.hasPrefix("prefetch_images_total{queue=\"default\",") }
+        let outcomes = text.split(separator: "\n").filter { $0.hasPrefix("prefetch_urls_total{queue=\"default\",") }
         #expect(outcomes.count == PrefetchOutcome.allCases.count)
         _ = try await b.queue.control.pause(.batch("mine"))
         let paused = try await b.coord(["metrics", "--format", "openmetrics"])
         #expect(await paused.wait() == .exited(0))
         #expect(paused.stdout.contains("prefetch_batch_state{queue=\"default\",batch=\"mine\",state=\"paused\"} 1\n"))
-        #expect(paused.stdout.contains("# TYPE prefetch_images counter\n") && paused.stdout.hasSuffix("# EOF\n"))
-        #expect(!paused.stdout.contains("# TYPE prefetch_images_total"))
+        #expect(paused.stdout.contains("# TYPE prefetch_urls counter\n") && paused.stdout.hasSuffix("# EOF\n"))
+        #expect(!paused.stdout.contains("# TYPE prefetch_urls_total"))
         await b.redis.kill9()
         #expect(await (try await b.coord(["metrics"])).wait() == .exited(69))
     }
@@ -124,7 +124,7 @@ struct MetricsTests {
             def samples(families):
                 return {(s.name, tuple(sorted(s.labels.items()))) for f in families for s in f.samples}
             assert samples(plain(one)) == samples(strict(two)), samples(plain(one)) ^ samples(strict(two))
-            for spoilt in (two.replace("# EOF", ""), one, two.replace("prefetch_images_total{", "prefetch_images{")):
+            for spoilt in (two.replace("# EOF", ""), one, two.replace("prefetch_urls_total{", "prefetch_urls{")):
                 try:
                     list(strict(spoilt))
                     print("taken:", spoilt[:100])

@@ -138,7 +138,8 @@ struct PolitenessTests {
             "submit", bench.folder.path("urls.txt"), "--name", "urls", "--job-size", "1", "--window", "all",
             "--timeout", "100s",
         ]
-        let options = ["--resolve", "pictures.test:\(port):127.0.0.1"]
+        // With a number a silent transfer would keep its slot of the worker.
+        let options = ["--resolve", "pictures.test:\(port):127.0.0.1", "--max-concurrent-downloads", "auto"]
         let workers = try await bench.workers(3, options)
         try await until { try await bench.queue.workers.names().count == 3 }
         try await bench.ran(words)
@@ -175,7 +176,7 @@ struct PolitenessTests {
     func addressLimit() async throws {
         let bench = try await FaultBench(appendOnly: false, delay: 0)
         bench.origin.setFallback { _ in OriginResponse(fault: .stallBeforeHeader) }
-        let workers = try await bench.workers(3)
+        let workers = try await bench.workers(3, ["--max-concurrent-downloads", "auto"])
         try await until { try await bench.queue.workers.names().count == 3 }
         let words = ["submit", bench.list(40), "--job-size", "1", "--window", "all", "--timeout", "100s"]
         try await bench.ran(words + ["--low-speed-limit", "0", "--max-per-address", "5"])
@@ -194,7 +195,7 @@ struct PolitenessTests {
     func limitOfBatch() async throws {
         let bench = try await FaultBench(appendOnly: false, delay: 0)
         bench.origin.setFallback { _ in OriginResponse(fault: .stallBeforeHeader) }
-        let workers = try await bench.workers(2)
+        let workers = try await bench.workers(2, ["--max-concurrent-downloads", "auto"])
         let list = bench.list(40)
         let limits = ["--max-per-host", "2", "--timeout", "100s"]
         try await bench.ran(["submit", list, "--job-size", "1", "--window", "all"] + limits)

@@ -52,17 +52,16 @@ struct RemoteBatch {
             "/usr/bin/env", ["bash", "-c", command], environment: Self.clean.merging(environment) { $1 })
     }
 
-    /// Workers that leave when no batch runs.
-    func workers(_ count: Int, _ options: [String] = []) async throws -> [ChildProcess] {
+    /// * `isBurst`: they leave when no batch runs.
+    func workers(_ count: Int, _ options: [String] = [], isBurst: Bool = true) async throws -> [ChildProcess] {
         var workers: [ChildProcess] = []
         for _ in 0..<count {
             workers.append(
                 try await ChildProcess(
                     builtProduct("prefetch-worker"),
                     [
-                        "--burst", "--quiet", "--redis", redis.url, "--cache", folder.path("cache"), "--allow-net",
-                        "127.0.0.0/8",
-                    ] + options, environment: Self.clean))
+                        "--quiet", "--redis", redis.url, "--cache", folder.path("cache"), "--allow-net", "127.0.0.0/8",
+                    ] + (isBurst ? ["--burst"] : []) + options, environment: Self.clean))
         }
         return workers
     }

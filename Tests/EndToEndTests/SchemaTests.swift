@@ -119,11 +119,11 @@ struct SchemaTests {
     @Test("A value of another type, a member that is gone and an outcome of another name are found")
     func mistakes() async throws {
         let good =
-            #"{"line":1,"url":"u","outcome":"timeout","http_status":null,"detail":"d","attempts":3,"ended":"2026-01-01T00:00:00Z"}"#
+            #"{"line":1,"url":"u","outcome":"timeout","reason":null,"http_status":null,"detail":"d","attempts":3,"ended":"2026-01-01T00:00:00Z"}"#
         #expect(try await validate([("failure", good)]) == ["1 checked"])
         for (part, other) in [
             ("\"line\":1", "\"line\":\"1\""), ("\"url\":\"u\",", ""), ("timeout", "Timeout"), ("timeout", "hit"),
-            ("null", "\"404\""),
+            ("\"http_status\":null", "\"http_status\":\"404\""),
         ] {
             let found = try await validate([("failure", good.replacing(part, with: other))])
             #expect(found.count == 2 && found[0].hasPrefix("failure "), "\(other): \(found)")

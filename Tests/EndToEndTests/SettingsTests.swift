@@ -1,4 +1,5 @@
 import Foundation
+import Prefetch
 import TestSupport
 import Testing
 
@@ -109,7 +110,18 @@ struct SettingsTests {
             #expect(await worker.wait() == .exited(0), "\(worker.stderr)")
             return worker.stderr.split(separator: "\n").map(String.init)
         }
-        #expect(try await lines([]).contains { $0.wholeMatch(of: /\d\d:\d\d:\d\d worker .* is ready/) != nil })
+        let told = try await lines([])
+        #expect(told.contains { $0.wholeMatch(of: /\d\d:\d\d:\d\d worker .* is ready/) != nil })
+        let first =
+            "prefetch-worker \(PrefetchVersion): Redis \(b.redis.url), queue 'default', cache \(b.folder.path("cache"))"
+        #expect(told.first?.dropFirst(9) == first[...], "\(told)")
+        // A name that was mistyped is told with those there are.
+        _ = try await b.submit(["http://h.test/1.png"], as: "b")
+        #expect(
+            try await lines(["--queue", "deafult"]).contains {
+                $0.hasSuffix("note: queue 'deafult' has no batch; this Redis has the queues 'default' (--queue)")
+            })
+        _ = try await b.coord(["cancel", "b", "--yes"]).wait()
         for (options, environment) in [
             (["--log-format", "json"], [:]), ([], ["PREFETCH_LOG_FORMAT": "json"]), (["--log-format", "auto"], [:]),
         ] {

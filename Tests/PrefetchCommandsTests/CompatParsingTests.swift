@@ -12,9 +12,9 @@ struct CompatParsingTests {
         ([], "smart", "404=7d,410=30d,451=30d,badImage=1d,poison=7d", ""),
         (["--blacklist", "none"], "none", "404=7d,410=30d,451=30d,badImage=1d,poison=7d", ""),
         (["--blacklist-ttl", "2h"], "smart", "2h", ""), (["--compat", "sd3"], "sd3", "0s", "sd3"),
-        (["--compat", "sd5"], "sd5", "0s", "sd5"),
         (["--compat", "sd3", "--blacklist", "sd3", "--blacklist-ttl", "0"], "sd3", "0s", "sd3"),
         (["--blacklist", "sd3"], "sd3", "404=7d,410=30d,451=30d,badImage=1d,poison=7d", ""),
+        (["--blacklist", "sd4"], "sd4", "404=7d,410=30d,451=30d,badImage=1d,poison=7d", ""),
         (
             ["--blacklist-ttl", "404=90s,badImage=0,poison=1500ms,410=10m"], "smart",
             "404=90s,410=10m,451=30d,badImage=0s,poison=1.5s", ""
@@ -27,7 +27,8 @@ struct CompatParsingTests {
     }
 
     @Test(arguments: [
-        (["--compat", "sd4"], ["--compat is sd3 or sd5, not 'sd4'"]), (["--compat", ""], ["--compat is sd3 or sd5"]),
+        (["--compat", "sd5"], ["--compat is sd3, not 'sd5'"]), (["--compat", ""], ["--compat is sd3"]),
+        (["--blacklist", "sd5"], ["--blacklist is smart, sd3, sd4 or none, not 'sd5'"]),
         (["--compat", "sd3", "--blacklist", "smart"], ["--compat sd3", "--blacklist smart"]),
         (["--blacklist", "sd4", "--compat", "sd3"], ["--compat sd3", "--blacklist sd4"]),
         (["--compat", "sd3", "--blacklist-ttl", "1h"], ["--compat sd3", "--blacklist-ttl 1h"]),

@@ -48,7 +48,7 @@ enum DashFixture {
     /// One that gives no answer from the 21st second on, and a slow one.
     private static func hosts(_ second: Int, at: Int) -> [HostProblem] {
         let silent = "silent \(start + 981_000) \(start + 921_000) 20 -1003 cannot be reached"
-        let slow = "slow \(at + 30_000) \(start + 900_000) 4 0 half of its requests take 2.2 s"
+        let slow = "slow \(at + 30_000) \(start + 900_000) 4 2200 300"
         return [second > 20 ? ("old.e.example", silent) : nil, ("img.b.example", slow)].compactMap { $0 }
             .compactMap { HostProblem(host: $0.0, note: $0.1, now: at) }
     }

@@ -1,5 +1,6 @@
 import Foundation
 import Prefetch
+import TestSupport
 import Testing
 import WebImage
 
@@ -9,7 +10,7 @@ import WebImage
 struct DashFrameTests {
     private static let sizes = [(80, 24), (120, 40), (60, 20), (40, 10), (200, 50)]
 
-    /// The frame as a file: `Tests/Golden/batch-80x24.txt`. With PREFETCH_GOLDEN=write they are written anew.
+    /// The frame as a file: `Tests/Golden/batch-80x24.txt`.
     @Test("A frozen batch looks as it is kept", arguments: DashView.allCases, sizes)
     func golden(view: DashView, size: (Int, Int)) throws {
         var state = DashFixture.state()
@@ -89,15 +90,7 @@ struct DashFrameTests {
         let text =
             lines.map { $0.text.trimmingCharacters(in: .whitespaces).isEmpty ? "" : $0.text }
             .joined(separator: "\n") + "\n"
-        let file = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../Golden/\(name).txt")
-            .standardized
-        if ProcessInfo.processInfo.environment["PREFETCH_GOLDEN"] == "write" {
-            try FileManager.default.createDirectory(
-                at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
-            try Data(text.utf8).write(to: file)
-        }
-        let kept = try String(contentsOf: file, encoding: .utf8)
-        #expect(text == kept, "\(name):\n\(text)")
+        try Golden.expect(text, is: name)
     }
 
     @Test("No line is wider than the screen, and there are as many as it has rows, at every size")
@@ -149,28 +142,6 @@ struct DashFrameTests {
         }
         #expect(state.workerRows.contains { $0.name == "node-b:978" && $0.state == "LOST" })
         #expect(state.log.contains { $0.text == "node-b:978 is lost, 3 jobs went back to the queue" })
-    }
-
-    @Test("The end comes nearer at a steady pace, has a spread at an unsteady one, and is not told while nothing moves")
-    func eta() throws {
-        var steady = DashHistory()
-        for second in 0...30 { steady.add(at: second * 500, finished: second * 50, bytes: 0) }
-        let end = try #require(steady.seconds(for: 1000))
-        #expect(abs(end.seconds - 10) < 0.01 && end.spread < 0.01)
-        #expect(steady.urls.count == 15 && steady.urls.allSatisfy { $0 == 100 } && steady.peak == 100)
-        // The last ones wait for something: what was to be over long ago is not told to be there at once.
-        for second in 31...36 { steady.add(at: second * 500, finished: 1500, bytes: 0) }
-        #expect(steady.seconds(for: 3) != nil)
-        steady.add(at: 18_500, finished: 1500, bytes: 0)
-        #expect(steady.seconds(for: 3) == nil && steady.seconds(for: 1000) != nil)
-        var unsteady = DashHistory()
-        for second in 0...60 { unsteady.add(at: second * 1000, finished: (second / 2) * 200, bytes: 0) }
-        #expect(try #require(unsteady.seconds(for: 1000)).spread > 0.5)
-        for second in 61...75 { unsteady.add(at: second * 1000, finished: 6000, bytes: 0) }
-        #expect(unsteady.seconds(for: 1000) == nil)
-        var young = DashHistory()
-        for second in 0...4 { young.add(at: second * 1000, finished: second, bytes: 0) }
-        #expect(young.seconds(for: 5) == nil)
     }
 
     @Test("Hosts that are left alone are told, counted down, shown although nothing of them has ended, and told again")

@@ -80,7 +80,7 @@ struct DemoPlanTests {
             ("/a b/.build/release/prefetch-coord", "'/a b/scripts/run'"),
             ("/usr/bin/prefetch-coord", "/usr/bin/prefetch-coord run"), ("prefetch-coord", "prefetch-coord run"),
         ] { #expect(DemoCommand.runCommand(of: program) == command) }
-        #expect(DemoCommand.pace(DemoOrigin.Sent()) == "every image from the cache")
+        #expect(DemoCommand.pace(DemoOrigin.Sent(), isAll: false) == "every image from the cache")
     }
 
     @Test

@@ -1,4 +1,5 @@
 import ArgumentParser
+import TestSupport
 import Testing
 
 @testable import PrefetchCommands
@@ -31,6 +32,13 @@ struct HelpTests {
         if path.words.count > 1 || path.command == WorkerCommand.self {
             #expect(full.contains("Example"), "\(path.text)")
         }
+    }
+
+    @Test("Both pages of a command are those that are kept", arguments: paths)
+    func golden(_ path: CommandPath) throws {
+        let name = path.text.replacing(" ", with: "-")
+        try Golden.expect(HelpPage(path, .short, width: 80).text, is: "help/\(name)-h")
+        try Golden.expect(HelpPage(path, .full, width: 80).text, is: "help/\(name)--help")
     }
 
     @Test("The options of the command come before those it shares")

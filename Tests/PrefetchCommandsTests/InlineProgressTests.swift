@@ -18,30 +18,6 @@ struct InlineProgressTests {
         #expect(DisplayWidth.cut("abcdef", to: 0, mark: "…") == "")
     }
 
-    @Test func aSteadyRateIsMeasuredOverTheLastSeconds() {
-        var rate = ProgressRate()
-        let start = ContinuousClock.now
-        func counts(_ finished: Int) -> PrefetchCounts {
-            var counts = PrefetchCounts()
-            counts[.hit] = finished
-            counts.bytes = finished * 1000
-            return counts
-        }
-        rate.add(counts(500), at: start)
-        #expect(rate.urls == 0 && rate.seconds(for: 10) == nil)
-        for second in 1...30 { rate.add(counts(500 + second * 100), at: start + .seconds(second)) }
-        #expect(rate.urls == 100 && rate.bytes == 100_000 && rate.seconds(for: 250) == 2.5)
-        // The last ones wait for something.
-        var waiting = rate
-        for second in 31...33 { waiting.add(counts(3500), at: start + .seconds(second)) }
-        #expect(waiting.seconds(for: 3) != nil && waiting.urls > 0)
-        waiting.add(counts(3500), at: start + .seconds(33.5))
-        #expect(waiting.seconds(for: 3) == nil && waiting.seconds(for: 1000) != nil && waiting.urls > 0)
-        // A Redis that lost its last second does not run backwards here.
-        rate.add(counts(0), at: start + .seconds(31))
-        #expect(rate.urls == 0)
-    }
-
     @Test func aRateEventIsDueOnceASecondAndKnowsWhenItCannotTellTheEnd() {
         var events = RateEvents()
         let start = ContinuousClock.now
@@ -50,11 +26,11 @@ struct InlineProgressTests {
             counts[.downloaded] = finished
             counts.bytes = finished * 10_000
             return BatchStatus(
-                id: "b", state: .running, total: 1_000, counts: counts, created: 1, ended: 0, at: 2)
+                id: "b", state: .running, total: 1_000, counts: counts, created: 1, ended: 0, at: 2 + 10 * finished)
         }
-        let first = events.isDue(status(0).counts, at: start)
+        let first = events.isDue(status(0), at: start)
         #expect(!first)
-        let due = (1...40).filter { events.isDue(status($0 * 10).counts, at: start + .milliseconds(100 * $0)) }
+        let due = (1...40).filter { events.isDue(status($0 * 10), at: start + .milliseconds(100 * $0)) }
         #expect(due == [10, 20, 30, 40])
         var load = WorkerLoad()
         (load.workers, load.inFlight) = (2, 900)
@@ -62,7 +38,7 @@ struct InlineProgressTests {
             events.object(status(400), load).text
                 == #"{"event":"rate","finished":400,"total":1000,"rate":100,"eta_s":6,"MBps":1,"in_flight":600,"limit":null}"#
         )
-        load.paused = 2
+        (load.paused, load.idle) = (2, 2)
         #expect(events.object(status(400), load).text.contains(#""eta_s":null"#))
         #expect(RateEvents().object(status(0), WorkerLoad()).text.contains(#""rate":0,"eta_s":null,"MBps":0"#))
     }
@@ -74,7 +50,7 @@ struct InlineProgressTests {
         let second = WorkerReport(fields: ["in_flight": "2", "trouble": "disk full"])
         let load = WorkerLoad(["a:1": .init(first, leaseLeft: 9_000), "b:2": .init(second, leaseLeft: 9_000)])
         #expect((load.workers, load.inFlight, load.stalled, load.waitingForHost, load.retrying) == (2, 5, 1, 9, 4))
-        #expect(load.trouble == "b:2 paused: disk full")
+        #expect(load.trouble == "b:2 paused: disk full" && load.idle == 1 && !load.isIdle)
         // A sign of life is up to a second old; the counts beside it are not.
         #expect(load.beside(left: 20) == load)
         let beside = [18, 14, 6, 3, 0, -1].map { load.beside(left: $0) }

@@ -9,7 +9,7 @@ struct LimitTextTests {
     private static func limit(_ cause: LimitCause, _ change: (inout RunLimit) -> Void = { _ in }) -> RunLimit {
         var limit = RunLimit(cause)
         (limit.workers, limit.allWorkers, limit.slots, limit.transferring) = (2, 2, 64, 64)
-        (limit.figures.processors, limit.figures.machineBusy) = (4, 97)
+        (limit.figures.processors, limit.figures.machineBusy, limit.figures.slotsFull) = (4, 97, 98)
         change(&limit)
         return limit
     }
@@ -41,7 +41,7 @@ struct LimitTextTests {
             "limited by this machine's processors for checking (--validate): 4 processors 97% busy; checking takes 310% of one"
         ),
         (
-            limit(.network) { ($0.figures.machineBusy, $0.figures.transferCPU) = (30, 96) },
+            limit(.processor) { ($0.figures.machineBusy, $0.figures.transferCPU) = (30, 96) },
             "limited by this machine's processors for transfers (--workers): 4 processors 30% busy; "
                 + "a thread of transfers takes 96% of one"
         ),
@@ -66,13 +66,13 @@ struct LimitTextTests {
         ),
         (
             limit(.servers) { $0.figures.answering = 87 },
-            "limited by the servers' answers (--max-concurrent-downloads): 64 of 64 slots in use, "
-                + "87% of their time before the first byte"
+            "limited by the servers' answers (--max-concurrent-downloads): 64 slots in use 98% of the time, "
+                + "87% of it before the first byte"
         ),
         (
             limit(.link) { $0.figures.received = 12_000_000 },
             "limited by the link or the servers' sending rate (--max-concurrent-downloads): "
-                + "64 of 64 slots in use and receiving, 12.0 MB/s in all"
+                + "64 slots in use 98% of the time, receiving, 12.0 MB/s in all"
         ),
         (
             limit(.workers) { ($0.workers, $0.allWorkers) = (0, 0) },
@@ -112,7 +112,7 @@ struct LimitTextTests {
         #expect(InlineFrame.lines(status, load(nil), ProgressRate(), width: 200, isUnicode: false).count == 3)
         var lines = ProgressLines()
         func line(_ limit: RunLimit?) -> String { lines.line(for: status, load(limit)) }
-        #expect(line(servers).contains(" limit=servers why=\"64 of 64 slots in use, 87% "))
+        #expect(line(servers).contains(" limit=servers why=\"64 slots in use 98% of the time, 87% "))
         #expect(!line(Self.limit(.servers) { $0.figures.answering = 90 }).contains("limit="))
         #expect(line(Self.limit(.fault) { $0.trouble = "a \"b\"" }).hasSuffix(" limit=fault why=\"a 'b'\""))
         #expect(!line(nil).contains("limit="))

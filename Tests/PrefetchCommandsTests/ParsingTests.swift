@@ -130,6 +130,24 @@ struct ParsingTests {
         }
     }
 
+    @Test("A proxy has a scheme that proxies have, or none")
+    func proxies() throws {
+        func downloads(_ proxy: String) throws -> ImageDownloader.Configuration {
+            try FetchWords.parse(["--proxy", proxy]).fetch.settings().downloads(environment: [:])
+        }
+        for proxy in [
+            "10.0.0.1:3128", "HTTP://p:1", "https://p", "socks4://p", "socks4a://p", "socks5://p", "socks5h://p",
+        ] {
+            #expect(try downloads(proxy).proxy == proxy)
+        }
+        for proxy in ["ftp://p:21", "socks://p", "://p"] {
+            let error = #expect(throws: PrefetchError.self, "\(proxy)") { try downloads(proxy) }
+            #expect(
+                error?.message.hasPrefix("a proxy has the scheme http, https, socks4, socks4a, socks5, socks5h, not ")
+                    == true)
+        }
+    }
+
     @Test("A worker of a run reads the words that the run has written, and no others")
     func runWorker() throws {
         var given = RunWorker(redis: "unix:///c/.prefetch/redis/redis.sock?db=0", cache: "/c d")

@@ -139,6 +139,25 @@ struct PrintingTests {
         #expect(line.hasPrefix("prefetch-worker "))
     }
 
+    @Test func noEndIsPromisedWhileNoWorkerWorks() {
+        var counts = PrefetchCounts()
+        counts[.downloaded] = 60
+        let status = BatchStatus(
+            id: "b", state: .running, total: 100, counts: counts, created: 1, ended: 0, at: 3_001)
+        var rate = ProgressRate()
+        rate.add(ProgressMark(at: 1, finished: 0, skipped: 0, bytes: 0))
+        rate.add(ProgressMark(at: 3_001, finished: 60, skipped: 0, bytes: 0))
+        let full = WorkerReport(fields: ["trouble": "disk full"])
+        let paused = WorkerReport(fields: ["paused": "1"])
+        let works = WorkerReport(fields: ["in_flight": "2"])
+        func eta(_ reports: WorkerReport...) -> Double? {
+            let named = reports.enumerated().map { ("w:\($0)", BatchSnapshot.Worker($1, leaseLeft: 9_000)) }
+            return rate.eta(status, WorkerLoad(Dictionary(uniqueKeysWithValues: named)))
+        }
+        #expect(eta(works) == 2 && eta(full, works) == 2)
+        #expect(eta(full) == nil && eta(full, paused) == nil && eta() == nil)
+    }
+
     @Test func causesComeBiggestFirst() {
         var counts = PrefetchCounts()
         counts[.timeout] = 3

@@ -14,7 +14,7 @@ from arrows import ROOT, code
 MOST_FILES = 3
 MOST_MEMBERS = 15
 # Faces of the library, whose members are SDWebImage's; and options of a command, which are members by their nature.
-FACES = ("ImageCache", "ImageManager", "ImageDownloader", "ImagePrefetcher", "DistributedImagePrefetcher", "ImageCachesManager", "OriginServer")
+FACES = ("ImageCache", "ImageManager", "ImageDownloader", "ImagePrefetcher", "DistributedImagePrefetcher", "OriginServer")
 # What is known of one download, of one cached image: a record has as many members as there are facts.
 RECORDS = ("DownloadOperation", "CacheEntry")
 HEAD = re.compile(

@@ -37,10 +37,18 @@ enum image_codec_status {
     IMAGE_CODEC_DAMAGED = 2,
     /// A kind that the library does not support (JPEG: lossless, 12 bits, arithmetic), or a format without its library.
     IMAGE_CODEC_UNSUPPORTED = 3,
-    /// More than one of the limits, or than what a library or this module takes, without proof of damage.
+    /// More than a limit, or than what a library or this module takes, without proof of damage. Nothing raises this one.
     IMAGE_CODEC_OVER_LIMIT = 4,
     /// malloc failed: not the image's fault.
     IMAGE_CODEC_NO_MEMORY = 5,
+    /// More than `max_pixels`.
+    IMAGE_CODEC_OVER_PIXELS = 6,
+    /// More than `max_memory`.
+    IMAGE_CODEC_OVER_MEMORY = 7,
+    /// More than a check may take that decodes.
+    IMAGE_CODEC_OVER_DECODING = 8,
+    /// A side is too long to be resized.
+    IMAGE_CODEC_OVER_SIDE = 9,
 };
 
 enum image_codec_color {

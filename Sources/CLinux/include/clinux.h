@@ -66,6 +66,8 @@ int clinux_accept(int fd);
 /// Bytes that a program has taken out of a TCP socket: those received (TCP_INFO) without those in its queue (SIOCINQ). Their declaration and
 /// that of the socket functions exclude each other in the Glibc module. -1 if it is none.
 int64_t clinux_tcp_taken(int fd);
+/// The shortest round trip of a TCP connection in microseconds (TCP_INFO): at first that of its handshake. -1 if there is none yet.
+int64_t clinux_tcp_nearest(int fd);
 /// f_type of statfs(2), the magic number of the file system.
 int64_t clinux_fs_magic(int fd);
 

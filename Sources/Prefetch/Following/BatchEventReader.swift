@@ -2,8 +2,7 @@ internal import Redis
 package import WebImage
 
 /// Follows one batch to its end and returns its events in SDWebImagePrefetcher's order: for each URL that ends `progress` and
-/// `didPrefetch` (the other way round with ``Compatibility/sd5``), then `didFinish` and `completion`, once. For every follower the k-th URL
-/// has the count k.
+/// `didPrefetch`, then `didFinish` and `completion`, once. For every follower the k-th URL has the count k.
 ///
 /// It counts the events it has returned. These are the batch's counts, except if Redis restarted without its last second and a URL then
 /// ended differently: the first event stands. One caller at a time.
@@ -62,19 +61,16 @@ package actor BatchEventReader {
         saysPresent = false
         events.reserveCapacity(events.count + 2 * told.count + 2)
         let urls = try await urls(of: told, in: news.status)
-        let delegateFirst = news.status.options.compat?.callsDelegateFirst == true
         for (settled, url) in zip(told, urls) {
             finished += 1
-            let progress = PrefetchEvent.progress(finishedCount: finished, totalCount: total)
-            let didPrefetch = PrefetchEvent.didPrefetch(
-                url: url, finishedCount: finished, totalCount: total, outcome: settled.outcome)
-            events += delegateFirst ? [didPrefetch, progress] : [progress, didPrefetch]
+            events.append(.progress(finishedCount: finished, totalCount: total))
+            events.append(
+                .didPrefetch(url: url, finishedCount: finished, totalCount: total, outcome: settled.outcome))
         }
         hasEnded = news.isEnd
         if news.isEnd && !isSilent {
             let skipped = news.skipped
-            let end = news.status.options.didFinish(total: total, skipped: skipped)
-            if total > 0 { events.append(.didFinish(totalCount: end.totalCount, skippedCount: end.skippedCount)) }
+            if total > 0 { events.append(.didFinish(totalCount: total - skipped, skippedCount: skipped)) }
             events.append(.completion(finishedCount: finished, skippedCount: skipped))
         }
         return events

@@ -133,6 +133,8 @@ public struct BatchFailure: Sendable, Equatable {
     public let line: Int
     /// How it ended.
     public let outcome: PrefetchOutcome
+    /// What tells it apart from others with this outcome, if known.
+    public let reason: FailureReason?
     /// The status code of the last response, if there was one.
     public let httpStatus: Int?
     /// How often it was requested.
@@ -142,6 +144,7 @@ public struct BatchFailure: Sendable, Equatable {
 
     init(_ detail: FailureDetail) {
         (url, line, outcome) = (detail.url, detail.line, detail.outcome)
-        (httpStatus, attempts, message) = (detail.httpStatus, detail.attempts, detail.detail)
+        (reason, httpStatus, attempts) = (detail.reason, detail.httpStatus, detail.attempts)
+        message = detail.detail
     }
 }

@@ -298,7 +298,7 @@ extension BatchCheck {
         for claims in snapshot.owned.values {
             names.formUnion(claims.compactMap { PrefetchJob.name(ofPayload: $0.payload) })
         }
-        for (name, count) in snapshot.tries.sorted(by: { $0.key < $1.key }) {
+        for (name, count) in snapshot.tries.sorted(by: { $0.key < $1.key }) where !name.hasSuffix("~") {
             let job = name.hasSuffix("!") ? String(name.dropLast()) : name
             if !names.contains(job) {
                 found.append(finding("I6", "\(count) deaths are counted of \(name), and there is no such job"))

@@ -4,7 +4,7 @@ internal import Redis
 /// Reads the skipped URLs of a batch in line order: from the details in Redis, beyond those from all failures' records and the list.
 package struct FailureReader: Sendable {
     /// The detail of an entry of which Redis keeps none.
-    package static let noDetail = "no detail kept"
+    private static let noDetail = "no detail kept"
 
     private let queue: PrefetchQueue
     private let status: BatchStatus
@@ -93,7 +93,7 @@ package struct FailureReader: Sendable {
             var detail = FailureDetail(
                 line: entry.line, url: entry.url, outcome: outcome, httpStatus: record?.httpStatus,
                 attempts: record?.attempts ?? 0, detail: FailureReader.noDetail, settings: entry.settings)
-            detail.ended = ended
+            (detail.ended, detail.isKept) = (ended, false)
             return detail
         }
     }

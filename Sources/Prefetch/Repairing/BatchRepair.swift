@@ -204,7 +204,7 @@ package struct BatchRepair: Sendable {
         let key = RedisArgument(queue.keys.tries(batch))
         let tries = (try await queue.redis.read([["HGETALL", key]])[0].get().fields ?? [:]).compactMapValues(\.int)
         var commands: [[RedisArgument]] = []
-        for (name, count) in tries {
+        for (name, count) in tries where !name.hasSuffix("~") {
             let job = name.hasSuffix("!") ? String(name.dropLast()) : name
             if !names.contains(job) {
                 commands.append(["HDEL", key, RedisArgument(name)])

@@ -25,7 +25,7 @@ package struct NewBatch: Sendable {
 
     /// ``slot``, or that of batches of this user and machine that cancel the one before.
     package var takenSlot: String? {
-        guard slot == nil, options.compat?.cancelsPreviousPrefetch == true else { return slot }
+        guard slot == nil, options.compat == .sd3 else { return slot }
         return "sharedImagePrefetcher-\(ThisHost.user)@\(ThisHost.name)"
     }
 

@@ -7,6 +7,8 @@ struct BatchImages: Sendable {
     let keyRule: CacheKeyRule
     private let originalRule: CacheKeyRule
     private let recipe: VariantRecipe?
+    /// The options in words: batches with the same ask in the same way.
+    private let settings: String
     private let rules: ImageRules
     /// The batch's own rules; nil: every image is taken.
     let headerRules: HeaderRules?
@@ -15,6 +17,7 @@ struct BatchImages: Sendable {
         keyRule = CacheKeyRule(options)
         originalRule = CacheKeyRule.original(options)
         rules = options.rules
+        settings = options.encoded
         headerRules = HeaderRules(rules)
         recipe = options.storedVariant.map(VariantRecipe.init)
     }
@@ -24,7 +27,7 @@ struct BatchImages: Sendable {
     func request(_ url: String, _ settings: URLSettings?) -> LoadRequest {
         var request = LoadRequest(url: url, key: originalRule.key(for: url))
         if let recipe { request.apply(recipe) }
-        request.rules = headerRules
+        (request.rules, request.settings) = (headerRules, self.settings)
         if let own = settings?.rules, !own.isEmpty { request.rules = HeaderRules(rules.overridden(by: own)) }
         return request
     }

@@ -49,18 +49,18 @@ final class CacheKeeper: Sendable {
         return true
     }
 
-    /// Returns when the cache has room for another image, or `end` is open, or the task is cancelled.
-    nonisolated(nonsending) func waitForRoom(orUntil end: Latch) async {
-        while !hasRoom && !end.isOpen && !Task.isCancelled {
+    /// Returns when the cache has room for another image, or `end` is open, or the permit is revoked, or the task is cancelled.
+    nonisolated(nonsending) func waitForRoom(orUntil end: Latch, permit: DownloadPermit? = nil) async {
+        while !hasRoom && !end.isOpen && permit?.isRevoked != true && !Task.isCancelled {
             noteFull()
             // After closing: the loop checks once more, and reopens a gate that was closed too late.
             bell.ring()
-            await room.wait()
+            await room.wait(for: permit)
         }
     }
 
     /// Stops everything that stores an image until there is room.
-    func noteFull() { room.close("the cache is full") }
+    func noteFull() { room.close("the cache is full", by: .room) }
 
     /// Whether a sweep has to end: two seconds after draining began, at once when stopping.
     func isOver(isLeaving: Bool, isStopping: Bool) -> Bool {

@@ -8,8 +8,9 @@ internal import WebImage
 ///
 /// Confined to the worker's executor.
 final class CapacityLoop {
-    /// The most additional URLs: each costs some kilobytes.
-    private static let maxAllowed = 4096
+    /// The most additional URLs: each costs some kilobytes. A worker without a success for a while may be out of order: it must not have what
+    /// others could fetch, beyond what goes on beside a silent resolver or host.
+    var most: Int { worker.network.isProven ? 4096 : URLSlots.limit(of: concurrency) }
 
     private let worker: WorkerContext
     /// The present number of concurrent transfers.
@@ -24,6 +25,11 @@ final class CapacityLoop {
         self.worker = worker
         setting = worker.configuration.maxConcurrentDownloads
         concurrency = worker.configuration.maxConcurrentDownloads.initial
+    }
+
+    /// Before anything is claimed: with a fixed number stalled transfers count.
+    nonisolated(nonsending) func begin() async {
+        await worker.manager.downloader.setParksStalled(setting == .auto)
     }
 
     /// Makes room while URLs wait for hosts, also if there is nothing to claim: later ones may respond. Only while a job waits for a slot.
@@ -42,7 +48,7 @@ final class CapacityLoop {
     @discardableResult
     func makeRoom(for activity: ImageDownloader.Activity) -> Int {
         let waiting = min(
-            Self.maxAllowed,
+            most,
             activity.waitingForHost + activity.waitingForName + activity.parked + activity.retrying
                 + worker.manager.cache.transfers.waitingOnOtherProcesses)
         let step = max(16, concurrency / 2)
@@ -61,6 +67,7 @@ final class CapacityLoop {
         let new = wanted ?? configuration.maxConcurrentDownloads
         let isOther = new != setting
         setting = new
+        if isOther { await worker.manager.downloader.setParksStalled(new == .auto) }
         // From the present number it goes on by itself.
         guard let count = new.count else {
             if isOther { configuration.onEvent(.concurrency(.auto)) }

@@ -22,6 +22,8 @@ final class ClaimLoop {
     private var above: PrefetchPriority?
     /// Whether the last claim returned no job.
     private(set) var lacksWork = false
+    /// How often it found no room, or was paused.
+    private(set) var looks = 0
     /// Time of the last claim with jobs, and the factor for the size of the next.
     private var claimedAt = ContinuousClock.now
     private var reach = 1
@@ -49,10 +51,15 @@ final class ClaimLoop {
     nonisolated(nonsending) func claim(into group: inout DiscardingTaskGroup) async {
         let (worker, jobs, isBurst) = (worker, worker.jobs, worker.configuration.burst)
         while !isLeaving {
-            await worker.fault.wait()
+            while worker.faults.gate.message != nil || worker.network.fault != nil, !isLeaving {
+                // Others may have done the rest.
+                if isBurst, jobs.batches.isEmpty, await nothingIsLeft() { return }
+                await jobs.room.wait(atMost: .seconds(1))
+            }
             await worker.hold.wait()
             await agree()
             guard let share = await share() else {
+                looks += 1
                 await jobs.room.wait(atMost: .milliseconds(200))
                 continue
             }
@@ -85,9 +92,16 @@ final class ClaimLoop {
                 await waitForWork()
             case .paused:
                 if isBurst, jobs.batches.isEmpty, await nothingIsLeft() { return }
+                looks += 1
                 // The next heartbeat ends the pause.
                 await jobs.room.wait(atMost: .seconds(isBurst ? 1 : 5))
-            case .lost: await worker.rejoin(after: name)
+            case .left:
+                // Others have them; the worker is here in case it is the last.
+                if isBurst, jobs.batches.isEmpty, await nothingIsLeft() { return }
+                lacksWork = true
+                looks += 1
+                await jobs.room.wait(atMost: .seconds(1))
+            case .lost: await worker.registration.rejoin(after: name)
             case nil: break
             }
         }
@@ -106,8 +120,10 @@ final class ClaimLoop {
         let jobs = worker.jobs
         // While Redis refuses reports of a batch, its unreported outcomes must not grow forever.
         guard !reports.hasRefused || jobs.unreportedCount < Self.maxUnreported else { return nil }
-        // Stalled URLs, and those waiting for a retry or for their host, hold no slot of the downloader.
-        let waiting = room.makeRoom(for: await worker.manager.downloader.activity)
+        let held = worker.network.failures.count
+        guard held < HeldFailures.most else { return nil }
+        // Stalled URLs, and those waiting for a retry or for their host, hold no slot of the downloader; those that have failed hold none at all.
+        let waiting = min(room.most, room.makeRoom(for: await worker.manager.downloader.activity) + held)
         let open = jobs.openCount
         // Small jobs come from a short list: each worker claims little more than it can transfer at once, or the first to wake would take
         // most of it; and it claims again when that surplus is gone, not for each URL.
@@ -164,7 +180,7 @@ final class ClaimLoop {
         let kept = await persist { queue async throws(RedisError) in try await queue.jobs.keep(worker: name, jobs: held)
         }
         guard let kept else { return }
-        if kept == nil { return await worker.rejoin(after: name) }
+        if kept == nil { return await worker.registration.rejoin(after: name) }
         // If it has reconnected meanwhile, this is repeated.
         syncedConnection = connection
     }

@@ -24,8 +24,11 @@ final class ConcurrencyLoop {
         (self.worker, self.room) = (worker, room)
     }
 
-    /// Why the worker has its present number; nil: it was set.
-    var reason: ConcurrencyReason? { room.setting == .auto ? controller?.reason ?? .growing : nil }
+    /// Why the worker has its present number; nil: it was set. Without a URL it neither grows nor probes.
+    var reason: ConcurrencyReason? {
+        guard room.setting == .auto else { return nil }
+        return worker.jobs.openCount == 0 ? .unused : controller?.reason ?? .growing
+    }
 
     nonisolated(nonsending) func run() async {
         let downloader = worker.manager.downloader

@@ -1,9 +1,25 @@
 internal import Threading
+internal import WebImage
 
 /// Closed while a local fault lasts: nothing new starts until a check finds it repaired.
 final class FaultGate: Sendable {
+    /// Whose check opens it again.
+    enum Cause: Sendable {
+        /// The disk takes no image.
+        case files
+        /// The disk does not write out what it took.
+        case sync
+        /// The cache has no room for more.
+        case room
+        /// The disk does not respond.
+        case hold
+        /// Others reach hosts that this machine does not.
+        case network
+    }
+
     private struct State {
-        var message: String?
+        /// The first came first.
+        var faults: [(cause: Cause, message: String)] = []
         var isForcedOpen = false
         var mended = Latch()
     }
@@ -14,26 +30,31 @@ final class FaultGate: Sendable {
     /// * `tell`: called with the fault when it closes, and with nil when it opens again.
     init(tell: @escaping @Sendable (_ message: String?) -> Void = { _ in }) { self.tell = tell }
 
-    var message: String? { state.withLock { $0.message } }
+    /// What it was closed for first; nil while it is open.
+    var message: String? { state.withLock { $0.faults.first?.message } }
 
-    /// Returns true for a new fault.
-    @discardableResult
-    func close(_ message: String) -> Bool {
+    func isClosed(by cause: Cause) -> Bool { state.withLock { $0.faults.contains { $0.cause == cause } } }
+
+    func close(_ message: String, by cause: Cause) {
         let isNew = state.withLock { state in
-            defer { state.message = message }
-            guard state.message == nil else { return false }
+            if let index = state.faults.firstIndex(where: { $0.cause == cause }) {
+                state.faults[index].message = message
+                return false
+            }
+            state.faults.append((cause, message))
+            guard state.faults.count == 1 else { return false }
             state.mended = Latch()
             return true
         }
         if isNew { tell(message) }
-        return isNew
     }
 
-    func reopen() {
+    /// Opens it if nothing else keeps it closed.
+    func reopen(_ cause: Cause) {
         let mended = state.withLock { state -> Latch? in
-            guard state.message != nil else { return nil }
-            state.message = nil
-            return state.mended
+            guard !state.faults.isEmpty else { return nil }
+            state.faults.removeAll { $0.cause == cause }
+            return state.faults.isEmpty ? state.mended : nil
         }
         guard let mended else { return }
         mended.open()
@@ -49,13 +70,24 @@ final class FaultGate: Sendable {
         mended.open()
     }
 
-    /// Returns when there is no fault, or the worker leaves, or the task is cancelled.
-    nonisolated(nonsending) func wait() async {
+    /// Lets those leave whose permit was revoked.
+    func dismissRevoked() {
+        let woken = state.withLock { state -> Latch? in
+            guard !state.faults.isEmpty, !state.isForcedOpen else { return nil }
+            defer { state.mended = Latch() }
+            return state.mended
+        }
+        woken?.open()
+    }
+
+    /// Returns when there is no fault, or the permit is revoked, or the worker leaves, or the task is cancelled.
+    nonisolated(nonsending) func wait(for permit: DownloadPermit? = nil) async {
         while !Task.isCancelled {
             let mended = state.withLock { state in
-                state.message == nil || state.isForcedOpen ? nil : state.mended
+                state.faults.isEmpty || state.isForcedOpen ? nil : state.mended
             }
-            guard let mended else { return }
+            // If it was revoked before this look, the wake-up may be over.
+            guard let mended, permit?.isRevoked != true else { return }
             await mended.wait()
         }
     }

@@ -199,11 +199,11 @@ actor Heartbeat {
             guard oldest > lease * 3 else { return }
             heldSince = now - oldest
             probe.forget()
-            hold.close(WorkerHold.text)
+            hold.close(WorkerHold.text, by: .hold)
         } else if probe.hasAnswered {
             if oldest < lease {
                 heldSince = nil
-                hold.reopen()
+                hold.reopen(.hold)
                 return post(.goesOn)
             }
             probe.forget()

@@ -14,6 +14,7 @@ final class HeartbeatLoop {
     private let reports: ReportLoop
     private let reaper: ReapLoop
     private let claims: ClaimLoop
+    private let witnesses: WitnessLoop
     private let gauge: WorkerGauge
     private var meter = LimitMeter()
     private let began = ContinuousClock.now
@@ -27,7 +28,8 @@ final class HeartbeatLoop {
 
     init(
         _ worker: WorkerContext, heartbeat: Heartbeat, room: CapacityLoop, concurrency: ConcurrencyLoop,
-        hosts: HostLoop, reports: ReportLoop, reaper: ReapLoop, claims: ClaimLoop, hasClaimed: WakeSignal
+        hosts: HostLoop, reports: ReportLoop, reaper: ReapLoop, claims: ClaimLoop, witnesses: WitnessLoop,
+        hasClaimed: WakeSignal
     ) {
         self.worker = worker
         self.heartbeat = heartbeat
@@ -37,6 +39,7 @@ final class HeartbeatLoop {
         self.reports = reports
         self.reaper = reaper
         self.claims = claims
+        self.witnesses = witnesses
         gauge = WorkerGauge(worker)
         self.hasClaimed = hasClaimed
     }
@@ -78,7 +81,8 @@ final class HeartbeatLoop {
         (report.retrying, report.waitingForHost) = (activity.retrying, activity.waitingForHost)
         report.unreported = jobs.unreportedCount
         (report.maxConcurrentDownloads, report.concurrencyReason) = (room.concurrency, concurrency.reason)
-        (report.trouble, report.warning) = (worker.fault.message ?? "", worker.warningLog.current ?? "")
+        report.trouble = worker.faults.trouble ?? worker.network.gate.message ?? ""
+        report.warning = worker.warningLog.current ?? ""
         (report.oldest, report.cache) = (oldest, reports.cache.id)
         // As far as known without a call to its disk, which may hang.
         if let known = worker.manager.cache.disk.account.totals {
@@ -87,10 +91,12 @@ final class HeartbeatLoop {
         }
         report.names = NameReport(activity.names)
         tellSilence(activity.names)
+        witnesses.heed(silence: activity.names.silence)
         (report.residentBytes, report.cpu) = (ProcessUsage.residentBytes, ProcessUsage.milliseconds)
         report.figures = figures
         (report.figures.lacksWork, report.figures.isRefused) = (claims.lacksWork, reports.hasRefused)
-        report.limit = limit(of: report, over: span)
+        report.limit = limit(of: report, over: span, isIdle: jobs.openCount == 0)
+        report.figures = meter.shownFigures
         let name = registration.name
         return Heartbeat.Statement(
             worker: name, batches: Array(jobs.batches),
@@ -119,12 +125,13 @@ final class HeartbeatLoop {
     }
 
     /// What holds the worker back, told from its report and from the settings, which Redis writes into its record.
-    private func limit(of report: WorkerReport, over span: Duration) -> LimitCause {
+    private func limit(of report: WorkerReport, over span: Duration, isIdle: Bool) -> LimitCause {
         let orders = worker.registration.orders
         var report = report
         report.isPaused = orders.isWorkerPaused || orders.isQueuePaused
         let age = Int((ContinuousClock.now - began) / .milliseconds(1))
-        let shown = meter.take(LimitCause.of(report, peers: orders.workers, age: age), for: span)
+        let cause = LimitCause.of(report, peers: orders.workers, age: age)
+        let shown = meter.take(cause, for: span, report.figures, isIdle: isIdle)
         reports.count(shown, milliseconds: Int(span / .milliseconds(1)))
         return shown
     }
@@ -144,7 +151,7 @@ final class HeartbeatLoop {
             await hosts.learn(orders.hostsVersion)
             claims.heed(above: orders.above)
             if orders.shouldReap { reaper.bell.ring() }
-        case .lost(let name): await worker.rejoin(after: name)
+        case .lost(let name): await worker.registration.rejoin(after: name)
         case .failed(let error):
             if error.code == .reply {
                 worker.warningLog.say(error.message)

@@ -16,8 +16,10 @@ final class HostLoop {
     nonisolated(nonsending) func run() async {
         let (redis, downloader) = (worker.redis, worker.manager.downloader)
         while !Task.isCancelled, let calls = await downloader.nextHostMessages() {
-            if !calls.news.isEmpty {
-                await redis.persist { queue async throws(RedisError) in try await queue.hosts.note(calls.news) }
+            // A worker that may be out of order calls no host silent for the others, which would ask it more rarely.
+            let news = isDoubtful ? calls.news.filter { $0.state != .silent } : calls.news
+            if !news.isEmpty {
+                await redis.persist { queue async throws(RedisError) in try await queue.hosts.note(news) }
             }
             if !calls.rules.isEmpty {
                 await redis.persist { queue async throws(RedisError) in try await queue.hosts.noteRobots(calls.rules) }
@@ -34,15 +36,22 @@ final class HostLoop {
                 let granted = await redis.persist { queue async throws(RedisError) in
                     try await queue.hosts.share(calls.shares, worker: name)
                 }
-                await downloader.grantShares(Self.pair(calls.shares, granted).map { ($0.host, $1 ?? nil) })
+                await downloader.grantShares(Self.pair(calls.shares, granted).map { ($0, $1 ?? nil) })
             }
             if !calls.hostRequests.isEmpty {
                 let granted = await redis.persist { queue async throws(RedisError) in
                     try await queue.hosts.reserve(calls.hostRequests)
                 }
-                await downloader.grant(Self.pair(calls.hostRequests, granted).map { ($0.host, $1 ?? nil) })
+                await downloader.grant(Self.pair(calls.hostRequests, granted).map { ($0, $1 ?? nil) })
             }
         }
+    }
+
+    /// Whether what fails here may be due to this machine, and others are there.
+    private var isDoubtful: Bool {
+        let network = worker.network
+        guard worker.registration.orders.workers > 1 else { return false }
+        return network.fault != nil || !network.isProven && network.failures.areOfManyHosts
     }
 
     /// Reads other workers' host notes if a heartbeat returned a new version.

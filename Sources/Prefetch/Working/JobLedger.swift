@@ -15,6 +15,8 @@ final class JobLedger: Sendable {
         func noteRequest(_ position: Int) { ledger.noteRequest(id, position) }
         /// Leaves URLs open that this worker will not end.
         func leave(count: Int = 1) { ledger.leave(id, count: count) }
+        /// Records that a URL of it failed by the worker's own network.
+        func doubt() { ledger.doubt(id) }
         func end() { ledger.end(id) }
         /// Drops a job that was handed to other workers.
         func forget() { ledger.forget(id) }
@@ -112,6 +114,8 @@ final class JobLedger: Sendable {
         room.ring()
     }
 
+    fileprivate func doubt(_ id: Int) { state.withLock { $0.runs[id]?.isDoubted = true } }
+
     /// Revokes the permits of the jobs of these batches, nil = of all jobs; false if there was nothing to revoke.
     func revokePermits(_ batches: Set<BatchIdentity>?) -> Bool {
         let permits = state.withLock { state in
@@ -187,7 +191,7 @@ final class JobLedger: Sendable {
     /// Reopens URLs that were fetched but not reported: their bytes may be lost. They go back with their job.
     /// - Returns: the entries whose files were written here.
     func reopenDownloads() -> [(batch: BatchIdentity, entry: PrefetchJob.Entry)] {
-        let taken = state.withLock { state in
+        state.withLock { state in
             var taken: [(batch: BatchIdentity, entry: PrefetchJob.Entry)] = []
             for id in state.runs.keys {
                 guard let index = state.runs.index(forKey: id) else { continue }
@@ -196,8 +200,6 @@ final class JobLedger: Sendable {
             }
             return taken
         }
-        reports.ring()
-        return taken
     }
 
     private static func removeIfDone(_ id: Int, from state: inout State) {

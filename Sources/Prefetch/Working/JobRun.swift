@@ -19,6 +19,8 @@ struct JobRun {
     var isEndReported = false
     /// How many of its open URLs this worker will not end.
     var left = 0
+    /// Whether the worker's own network let one of its URLs fail.
+    var isDoubted = false
     /// Whether it is on its batch's list again, while its last transfers end here.
     var isReturned = false
 

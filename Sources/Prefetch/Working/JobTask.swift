@@ -17,6 +17,14 @@ final class JobTask: Sendable {
     let permit: DownloadPermit
     /// The name of the claim if a URL of the job may have killed a worker: it is decoded alone.
     let suspect: String?
+    /// Whether its failures are reported as they are: the networks of two other workers had let it fail.
+    let isBelieved: Bool
+    let refusals = RefusedURLs()
+    /// Whether there are other workers, which may take what this one's rules refuse.
+    let hasOthers: Bool
+    /// What a URL with `continueInBackground` has after the drain timeout: what iOS gave an application in the background up to iOS 12, about
+    /// 3 minutes (UIApplication.backgroundTimeRemaining).
+    private static let backgroundTime = Duration.seconds(180)
     private let claim: QueueJobs.Claim
     /// The worker name of the claim.
     private let claimant: String
@@ -30,12 +38,33 @@ final class JobTask: Sendable {
         permit = run.permit
         claim = run.claim
         claimant = run.worker
+        isBelieved = claim.doubts >= 2
+        hasOthers = claim.workers > 1
         suspect = claim.deliveries >= 3 || claim.marks > 0 ? claim.name : nil
     }
 
     /// A URL of the job, for the worker's notes.
     func suspect(at position: Int) -> DecodeNotes.Suspect {
         DecodeNotes.Suspect(claim: claim.name, position: position, worker: claimant)
+    }
+
+    /// The index in the batch of a URL of the job.
+    func index(of position: Int) -> Int { claim.job.base + position }
+
+    /// Tells that this worker could not store a URL's image; returns whose turn it is.
+    nonisolated(nonsending) func unstored(at position: Int, tries: Int) async -> QueueJobs.Unstored {
+        let (claim, claimant) = (claim.name, claimant)
+        return await worker.redis.persist { queue async throws(RedisError) in
+            try await queue.jobs.unstored(worker: claimant, claim: claim, position: position, tries: tries)
+        } ?? .leave
+    }
+
+    /// Tells that this worker's own rules refuse URLs; returns those that those of all other workers refuse too.
+    func refused(_ positions: Set<Int>) async -> Set<Int> {
+        let (claim, claimant, rules) = (claim.name, claimant, worker.registration.rules.record)
+        return await worker.redis.persist(until: worker.shutdown.drained) { queue async throws(RedisError) in
+            try await queue.jobs.refused(worker: claimant, claim: claim, rules: rules, positions: positions.sorted())
+        } ?? []
     }
 
     /// Runs a job until all its URLs have ended or the worker leaves. A job that has killed workers is split; a
@@ -82,9 +111,8 @@ final class JobTask: Sendable {
         }
         await worker.shutdown.drained.wait()
         guard goesOn, !Task.isCancelled else { return }
-        let time = batch.options.compat?.backgroundTime ?? Compatibility.usualBackgroundTime
         await withTaskGroup(of: Void.self) { [stopping = worker.shutdown.stopping] group in
-            group.addTask { try? await Task.sleep(for: .seconds(time)) }
+            group.addTask { try? await Task.sleep(for: Self.backgroundTime) }
             group.addTask { await stopping.wait() }
             await group.next()
             group.cancelAll()
@@ -120,8 +148,9 @@ final class JobTask: Sendable {
                 }
                 granted -= 1
                 group.addTask {
-                    await url.run()
+                    let doubt = await url.run()
                     url.job.worker.slots.release()
+                    if let doubt { await url.settle(doubt) }
                 }
             }
         }
@@ -151,6 +180,7 @@ final class JobTask: Sendable {
             if hit != nil { hits += 1 }
             return hit
         }
+        if hits > 0 { worker.faults.succeed(hits) }
     }
 
     private func takeOutListed(_ open: inout [URLRun], _ settled: inout [SettledEntry]) async {

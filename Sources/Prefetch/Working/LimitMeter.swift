@@ -1,16 +1,25 @@
 internal import Redis
 
-/// The cause that held a worker back most of the last five seconds, so that what is shown does not flicker.
+/// The cause that held a worker back most of the last five seconds, so that what is shown does not flicker, with the figures that told it.
 struct LimitMeter {
     private static let window = Duration.seconds(5)
 
     private var recent: [(cause: LimitCause, span: Duration)] = []
     private(set) var shown = LimitCause.starting
+    /// Of the last time that each cause was told.
+    private var figures: [LimitCause: WorkerFigures] = [:]
 
-    /// Takes the cause of the last `span`; returns what is shown from now on.
-    mutating func take(_ cause: LimitCause, for span: Duration) -> LimitCause {
+    /// The figures of what is shown.
+    var shownFigures: WorkerFigures { figures[shown] ?? WorkerFigures() }
+
+    /// Takes the cause of the last `span`, and the figures it was told from; returns what is shown from now on.
+    /// * `isIdle`: whether the worker has no URL: what held it back before is over.
+    mutating func take(
+        _ cause: LimitCause, for span: Duration, _ measured: WorkerFigures = WorkerFigures(), isIdle: Bool = false
+    ) -> LimitCause {
+        figures[cause] = measured
         // States that begin and end at one moment are no matter of shares.
-        if Self.isState(cause) || Self.isState(shown) {
+        if isIdle || Self.isState(cause) || Self.isState(shown) {
             recent = []
             shown = cause
             return shown

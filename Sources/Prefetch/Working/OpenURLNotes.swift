@@ -56,7 +56,7 @@ extension OpenURLNote {
             attempt = download.attempts
             host = download.host
             detail = download.reason
-        } else if let message = worker.hold.message ?? worker.fault.message {
+        } else if let message = worker.hold.message ?? worker.faults.gate.message ?? worker.network.gate.message {
             state = .paused
             detail = message
         } else if position <= run.startedThrough {

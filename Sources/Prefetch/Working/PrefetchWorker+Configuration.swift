@@ -5,8 +5,9 @@ extension PrefetchWorker {
     public struct Configuration: Sendable {
         /// Milliseconds without a heartbeat until others may take its jobs; 15,000 by default, at least 1,000.
         public var lease = 15_000
-        /// Concurrent transfers, 32 by default, until changed by `prefetch-coord workers set`; or `auto`. Its downloader must have the same
-        /// number, or that with which `auto` starts: ``ConcurrentDownloads/initial``.
+        /// Concurrent transfers, 32 by default, until changed by `prefetch-coord workers set`; or `auto`. A number is a maximum; with `auto`
+        /// stalled transfers do not count, as many as the downloader's `maxParkedDownloads` says. The downloader must have the same number,
+        /// or that with which `auto` starts: ``ConcurrentDownloads/initial``.
         public var maxConcurrentDownloads: ConcurrentDownloads = 32
         /// The upper limit of concurrent transfers, from the limit of open files.
         package var concurrencyLimit = Int.max
@@ -24,6 +25,9 @@ extension PrefetchWorker {
         public var limitRateOfQueue: Int?
         /// The worker's name in Redis: `host:pid` by default.
         public var name = ""
+        /// Whether the URL filters of its downloader are those of its only user, as under `run`: what they do not take ends as `filtered`, not as
+        /// `refused`.
+        package var filtersAreUsers = false
         /// Called with events for the user.
         public var onEvent: @Sendable (Event) -> Void = { _ in }
         /// Records its events, for `fsck --history`.

@@ -9,7 +9,7 @@ public import WebImage
 /// that was reported twice counts once. A local fault (disk full, no network, Redis unreachable) pauses it without failing URLs.
 public actor PrefetchWorker {
     enum Loop: CaseIterable {
-        case claims, reports, heartbeats, reaping, sweeps, room, concurrency, hosts
+        case claims, reports, heartbeats, reaping, sweeps, faults, room, concurrency, hosts, witnesses
     }
 
     nonisolated let context: WorkerContext
@@ -19,9 +19,11 @@ public actor PrefetchWorker {
     private let reports: ReportLoop
     private let heartbeats: HeartbeatLoop
     private let reaper: ReapLoop
+    private let faults: FaultLoop
     private let room: CapacityLoop
     private let adaptation: ConcurrencyLoop
     private let hosts: HostLoop
+    private let witnesses: WitnessLoop
 
     /// A worker over three connections of its own (one waits for work, one is only for heartbeats) and a manager.
     package init(configuration: Configuration, redis: RedisConfiguration, queue name: String, manager: ImageManager) {
@@ -37,7 +39,7 @@ public actor PrefetchWorker {
         let heartbeat = Heartbeat(
             queue: heart, jobs: context.jobs, lease: configuration.lease, hold: context.hold,
             watched: Heartbeat.Watched(
-                calls: disk.folder.calls, probe: { try? disk.temporaryFiles.probe() }, silence: { downloader.silence },
+                calls: disk.folder.calls, probe: { _ = context.faults.probe() }, silence: { downloader.silence },
                 setHeartbeatsPaused: { transfers.setHeartbeatsPaused($0) }))
         let hasClaimed = WakeSignal()
         self.context = context
@@ -47,15 +49,17 @@ public actor PrefetchWorker {
         adaptation = ConcurrencyLoop(context, room: room)
         reports = ReportLoop(context)
         reaper = ReapLoop(context)
+        faults = FaultLoop(context)
         hosts = HostLoop(context)
         claims = ClaimLoop(
             context, room: room, reports: reports, bellConnection: bellConnection, hasClaimed: hasClaimed)
+        witnesses = WitnessLoop(context, claims: claims)
         heartbeats = HeartbeatLoop(
             context, heartbeat: heartbeat, room: room, concurrency: adaptation, hosts: hosts, reports: reports,
-            reaper: reaper, claims: claims, hasClaimed: hasClaimed)
+            reaper: reaper, claims: claims, witnesses: witnesses, hasClaimed: hasClaimed)
     }
 
-    /// A worker in a program of one's own, over a manager with its own coders, loaders and filters.
+    /// A worker in a program of one's own, over a manager with its own loader, coders and filters.
     /// - Parameters:
     ///   - redisURL: `redis://[user[:password]@]host[:port][/db]` or `unix:///path?db=1`.
     ///   - queue: the name of the queue, 1 to 64 of `A-Z a-z 0-9 _ -`.
@@ -102,8 +106,12 @@ public actor PrefetchWorker {
     /// - Throws: `refused`, `configuration` or `redisUnavailable` if Redis is unusable (wrong password, too old, set to evict); an
     ///   unreachable Redis is waited for. Only at its start: once registered it waits out any problem of Redis.
     public func run() async throws(PrefetchError) -> PrefetchCounts {
+        context.registration.rules.learn(
+            await context.manager.downloader.configuration, context.manager.coder,
+            maxImageBytes: context.configuration.maxImageBytes)
         guard try await context.registration.begin() else { return counts }
         await context.manager.downloader.shareHosts(limitRate: context.configuration.limitRateOfQueue)
+        await room.begin()
         await withTaskGroup(of: Void.self) { group in
             for loop in Loop.allCases { group.addTask { await self.run(loop) } }
             // The end of the claim loop ends the run and the other loops.
@@ -126,9 +134,11 @@ public actor PrefetchWorker {
         case .heartbeats: await heartbeats.run()
         case .reaping: await reaper.run()
         case .sweeps: await SweepLoop.run(context)
+        case .faults: await faults.run()
         case .room: await room.run()
         case .concurrency: await adaptation.run()
         case .hosts: await hosts.run()
+        case .witnesses: await witnesses.run()
         }
     }
 

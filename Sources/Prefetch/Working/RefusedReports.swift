@@ -1,25 +1,17 @@
-/// Back-off for reports of batches whose last one Redis refused: 1 s, doubled up to 30 s.
+/// The batches whose last report Redis refused, and when they may be reported again.
 struct RefusedReports: Sendable {
-    private struct Pause {
-        var length = Duration.seconds(1)
-        var end: ContinuousClock.Instant
-    }
-
-    private static let longest = Duration.seconds(30)
-
-    private var pauses: [BatchIdentity: Pause] = [:]
+    private var pauses: [BatchIdentity: BackOff] = [:]
 
     /// Whether the last report of every batch was accepted.
     var isEmpty: Bool { pauses.isEmpty }
 
     /// Whether reports of the batch may be sent now.
     func isDue(_ batch: BatchIdentity, now: ContinuousClock.Instant = .now) -> Bool {
-        pauses[batch].map { $0.end <= now } ?? true
+        pauses[batch]?.isDue(now: now) ?? true
     }
 
     mutating func refuse(_ batch: BatchIdentity, now: ContinuousClock.Instant = .now) {
-        let length = pauses[batch].map { min(Self.longest, $0.length * 2) } ?? .seconds(1)
-        pauses[batch] = Pause(length: length, end: now + length)
+        pauses[batch, default: BackOff(first: .seconds(1))].fail(now: now)
     }
 
     /// Redis accepted one, or the batch is over.

@@ -7,6 +7,8 @@ internal import WebImage
 ///
 /// Changes run on the worker's executor, one after the other; any thread may read.
 final class Registration: Sendable {
+    /// What the worker refuses by its own settings.
+    let rules = WorkerRules()
     private struct State {
         var name = ""
         var sequence = 0
@@ -20,12 +22,18 @@ final class Registration: Sendable {
     private let configuration: PrefetchWorker.Configuration
     private let redis: PersistentQueue
     private let shutdown: Shutdown
+    private let didRejoin: @Sendable () async -> Void
     private let state = Locked(State())
 
-    init(_ configuration: PrefetchWorker.Configuration, redis: PersistentQueue, shutdown: Shutdown) {
+    /// * `didRejoin`: called when it is registered under another name: what others knew of it is forgotten.
+    init(
+        _ configuration: PrefetchWorker.Configuration, redis: PersistentQueue, shutdown: Shutdown,
+        didRejoin: @escaping @Sendable () async -> Void
+    ) {
         self.configuration = configuration
         self.redis = redis
         self.shutdown = shutdown
+        self.didRejoin = didRejoin
     }
 
     /// Its current name, or the requested one while ``isJoining``.
@@ -70,15 +78,14 @@ final class Registration: Sendable {
 
     /// Registers under a new name after its jobs were reaped: running ones are finished and reported, waiting ones left to others.
     /// * `lost`: the name that was lost; both the heartbeat and the claims may find out.
-    /// - Returns: false if it has another name already.
-    nonisolated(nonsending) func rejoin(after lost: String) async -> Bool {
+    nonisolated(nonsending) func rejoin(after lost: String) async {
         let isNews = state.withLock { state in
             guard lost == state.name, !state.isJoining else { return false }
             state.isJoining = true
             state.losses += 1
             return true
         }
-        guard isNews else { return false }
+        guard isNews else { return }
         configuration.onEvent(.lost(lost))
         configuration.history?.lost(lost)
         defer { state.withLock { $0.isJoining = false } }
@@ -90,7 +97,7 @@ final class Registration: Sendable {
             }
             if isIn(joined, as: name) { break }
         }
-        return true
+        await didRejoin()
     }
 
     private func nextName() -> (name: String, about: [(String, String)]) {
@@ -100,7 +107,9 @@ final class Registration: Sendable {
             state.sequence = 0
             return (state.name, state.orders)
         }
-        var about = [("host", ThisHost.name), ("pid", String(getpid())), ("version", PrefetchVersion)]
+        var about = [
+            ("host", ThisHost.name), ("pid", String(getpid())), ("version", PrefetchVersion), ("rules", rules.record),
+        ]
         if orders.isWorkerPaused { about.append(("paused", "1")) }
         if let count = orders.ownConcurrency { about.append(("wanted", count.description)) }
         return (name, about)

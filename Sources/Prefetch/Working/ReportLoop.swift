@@ -10,7 +10,7 @@ final class ReportLoop {
     /// The cache with the images of its reports.
     let cache: BatchCache
     private var refused = RefusedReports()
-    private var syncHasFailed = false
+    private var syncPause = BackOff(first: .milliseconds(500))
     /// Requests to hosts since the last report; the unconfirmed report, with its token; number of tokens so far.
     private var hosts = HostTally()
     private var unconfirmedTally: (hosts: HostTally, token: String)?
@@ -64,18 +64,13 @@ final class ReportLoop {
     /// Reports all known outcomes.
     /// * `isLast`: including those that Redis has just refused.
     private nonisolated(nonsending) func reportAll(through queue: PrefetchQueue, isLast: Bool = false) async {
-        // While the gate is closed, no new outcomes may be reported.
-        if syncHasFailed, await !sync() { return }
-        // One group per call for each registration: after a loss the old jobs are no longer owned, but their outcomes count.
-        let ready = worker.jobs.reportable().filter { isLast || refused.isDue($0.run.claim.batch) }
-            .map { (id: $0.id, run: $0.run, context: worker.batches[$0.run.claim.batch]) }
-        guard !ready.isEmpty else { return }
-        // For hits too: another process may have published the file a moment ago and died before it was synced.
-        let needsSync = ready.contains { _, run, context in
-            context?.options.durability != Durability.none && run.unreported.contains { !$0.outcome.isSkipped }
+        var ready = reportable(isLast: isLast)
+        if syncPause.isRunning || ready.contains(where: \.needsSync), await !sync() {
+            // Images are open again; jobs go back, and what was skipped has no file.
+            ready = reportable(isLast: isLast).filter { !$0.needsSync }
         }
-        if needsSync, await !sync() { return }
-        let reports = ready.map { _, run, context in
+        guard !ready.isEmpty else { return }
+        let reports = ready.map { _, run, context, _ in
             QueueReports.Report(
                 job: run.claim.job.name, batch: run.claim.batch, base: run.claim.job.base,
                 count: run.claim.job.entries.count, isFinal: run.open <= 0, settled: run.unreported,
@@ -93,7 +88,7 @@ final class ReportLoop {
                 reports, worker: name, cache: cache, namesServer: history != nil)
             history?.confirmed(name, number, server: server, reports, answers)
             worker.redis.answers()
-            for ((id, run, context), answer) in zip(ready, answers) {
+            for ((id, run, context, _), answer) in zip(ready, answers) {
                 count(answer.first, of: run)
                 // Refused: stays unreported.
                 if answer.refusal != nil { continue }
@@ -112,6 +107,18 @@ final class ReportLoop {
         worker.batches.forget(allBut: worker.jobs.batches)
     }
 
+    private typealias Reportable = (id: Int, run: JobRun, context: BatchContext?, needsSync: Bool)
+
+    private func reportable(isLast: Bool) -> [Reportable] {
+        worker.jobs.reportable().filter { isLast || refused.isDue($0.run.claim.batch) }.map { id, run in
+            let context = worker.batches[run.claim.batch]
+            // For hits too: another process may have published the file a moment ago and died before it was synced.
+            let needsSync =
+                context?.options.durability != Durability.none && run.unreported.contains { !$0.outcome.isSkipped }
+            return (id, run, context, needsSync)
+        }
+    }
+
     /// Records which batches' reports Redis accepted, and which have to wait.
     private func note(_ answers: [QueueReports.Answer], of batches: [BatchIdentity]) {
         let failed = Set(zip(batches, answers).filter { $1.refusal != nil }.map(\.0))
@@ -127,7 +134,9 @@ final class ReportLoop {
         // Claims under an earlier name went back when that was reaped.
         let own = unfinished.filter { $0.run.worker == name }
         if !own.isEmpty {
-            try await queue.jobs.release(worker: name, jobs: own.map { $0.run.claim.name }, leaving: false)
+            try await queue.jobs.release(
+                worker: name, jobs: own.map { $0.run.claim.name },
+                doubted: Set(texts: own.filter(\.run.isDoubted).map { $0.run.claim.name }), leaving: false)
             worker.configuration.history?.released(name, own.map { $0.run.claim.job.name })
         }
         for (id, _) in unfinished { worker.jobs.didReturn(id) }
@@ -146,21 +155,31 @@ final class ReportLoop {
 
     // MARK: The disk
 
-    /// One sync for all files of any process that may not be on the disk yet. False if the disk fails: then nothing may be counted.
+    /// One sync for all files of any process that may not be on the disk yet. False if the disk fails, or did so the last time: then the
+    /// images that wait for it are open again. The kernel reports a failed write once, then forgets it, so a later success says nothing of them.
     private nonisolated(nonsending) func sync() async -> Bool {
+        if !syncPause.isRunning, await writeOut() { return true }
+        let lost = worker.jobs.reopenDownloads()
+        if !lost.isEmpty {
+            let (cache, keys) = (
+                worker.manager.cache.disk, lost.map { worker.batches.key(of: $0.entry.url, in: $0.batch) }
+            )
+            await worker.manager.pool.run { for key in keys { _ = try? cache.images.remove(key) } }
+        }
+        if syncPause.isDue() { _ = await writeOut() }
+        return false
+    }
+
+    private nonisolated(nonsending) func writeOut() async -> Bool {
         let cache = worker.manager.cache.disk
         do throws(WebImageError) {
             try await worker.manager.pool.run { () throws(WebImageError) in _ = try cache.syncPending() }
-            if syncHasFailed { worker.fault.reopen() }
-            syncHasFailed = false
+            syncPause.succeed()
+            worker.faults.gate.reopen(.sync)
             return true
         } catch {
-            // The kernel reports a failed write once, then forgets it: everything written since the last success is fetched again.
-            let lost = worker.jobs.reopenDownloads()
-            let keys = lost.map { worker.batches.key(of: $0.entry.url, in: $0.batch) }
-            await worker.manager.pool.run { for key in keys { _ = try? cache.images.remove(key) } }
-            // This loop retries every second, and reopens the gate that it has closed.
-            if worker.fault.close(error.message) { syncHasFailed = true }
+            syncPause.fail(jitter: BackOff.jitter)
+            worker.faults.gate.close(error.message, by: .sync)
             return false
         }
     }

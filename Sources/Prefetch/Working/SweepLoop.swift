@@ -19,8 +19,8 @@ enum SweepLoop {
             case .room:
                 fullSince = nil
                 wait = .seconds(1)
-                keeper.room.reopen()
-                if isPaused { worker.fault.reopen() }
+                keeper.room.reopen(.room)
+                if isPaused { worker.faults.gate.reopen(.room) }
                 isPaused = false
             case .full(let isSwept, let error):
                 keeper.noteFull()
@@ -28,14 +28,14 @@ enum SweepLoop {
                 fullSince = since
                 // An ended batch may still be protected by other workers, and another may be sweeping: that passes.
                 if isSwept, !isPaused, .now - since > .seconds(3) {
-                    worker.fault.close(keeper.tooSmall(error))
+                    worker.faults.gate.close(keeper.tooSmall(error), by: .room)
                     isPaused = true
                 }
                 wait = wait > .milliseconds(500) && !isPaused ? .milliseconds(50) : min(wait * 2, .seconds(2))
             case .low(let message):
                 fullSince = nil
                 wait = .seconds(1)
-                if !isPaused { worker.fault.close(message) }
+                if !isPaused { worker.faults.gate.close(message, by: .room) }
                 isPaused = true
             }
             await keeper.bell.wait(atMost: wait)

@@ -1,4 +1,3 @@
-internal import Glibc
 internal import Redis
 internal import Threading
 internal import WebImage
@@ -8,7 +7,8 @@ internal import WebImage
 /// 1. before its turn, without its own task: invalid? cached? on the list of failed URLs? (``invalid()``, ``hit()``, ``listed(_:)``)
 /// 2. its turn: one entry of a batch leads for all that have the same URL (``run()``)
 /// 3. lookup, fetch, verification and publishing are one call of the image manager (``load(_:)``)
-/// 4. the result becomes an outcome, which is settled; ``ReportLoop`` reports it.
+/// 4. the result becomes an outcome, which is settled; ``ReportLoop`` reports it. A failure that may be this machine's own is settled when
+///    that is known (``settle(_:)``)
 struct URLRun: Sendable {
     let job: JobTask
     let position: Int
@@ -37,7 +37,11 @@ struct URLRun: Sendable {
     /// Whether a hit needs more than its presence in the cache.
     var revalidatesHit: Bool { batch.images.headerRules != nil || entry.settings?.revalidatesHits == true }
 
-    private var isCached: Bool { worker.manager.hasCached(key: key, atLeast: job.level) }
+    /// By its record alone: one file call, microseconds.
+    private var isCached: Bool {
+        // An unreadable cache is accessed again, and reports the error, when the image is stored.
+        (try? worker.manager.cache.disk.find(forKey: key, atLeast: job.level))?.needsVerification == false
+    }
 
     /// The outcome if it is cached. A file call, which may block.
     func hit() -> SettledEntry? {
@@ -71,40 +75,83 @@ struct URLRun: Sendable {
     /// Runs it to its end; it stays open if the worker leaves first.
     ///
     /// Hundreds of URLs wait in it. Their variables are on the heap meanwhile, so what does not wait is in functions of its own.
-    nonisolated(nonsending) func run() async {
+    /// - Returns: its failure, if that may be this machine's: for ``settle(_:)``.
+    nonisolated(nonsending) func run() async -> Doubt? {
         let identity = entry.identity
-        if !batch.tryLead(identity), case .ended(let ending) = await batch.begin(identity) {
+        if !batch.tryLead(identity), case .ended(let ending) = await follow(identity) {
             end(as: ending)
-        } else {
-            await load(identity)
+            return nil
+        }
+        return await load(identity)
+    }
+
+    private nonisolated(nonsending) func follow(_ identity: String) async -> BatchContext.Role {
+        let batch = batch
+        return await worker.network.failures.following { await batch.begin(identity) }
+    }
+
+    /// A failure without an outcome as yet. A class: most URLs have none.
+    final class Doubt: Sendable {
+        fileprivate enum Kind {
+            /// It may be this machine's network.
+            case network
+            /// The worker's own rules refuse it.
+            case rules
+        }
+
+        fileprivate let kind: Kind
+        fileprivate let outcome: PrefetchOutcome
+        fileprivate let error: WebImageError
+
+        fileprivate init(_ kind: Kind, _ outcome: PrefetchOutcome, _ error: WebImageError) {
+            (self.kind, self.outcome, self.error) = (kind, outcome, error)
         }
     }
 
-    /// Loads it, repeatedly after local faults.
-    private nonisolated(nonsending) func load(_ identity: String) async {
-        let (worker, fault) = (worker, worker.fault)
-        let request = request()
-        // The first URL that met a local fault probes whether it is repaired; all others wait at the gate.
-        var isProbe = false
-        defer { if isProbe { fault.reopen() } }
-        while !Task.isCancelled {
-            if !isProbe { await fault.wait() }
-            if !worker.keeper.hasRoom { await worker.keeper.waitForRoom(orUntil: worker.shutdown.draining) }
-            let isStuck = fault.message != nil || !worker.keeper.hasRoom
-            if job.permit.isRevoked || worker.shutdown.draining.isOpen && isStuck { break }
+    /// Waits until it is known whose failure it is; the URL holds no slot meanwhile.
+    nonisolated(nonsending) func settle(_ doubt: Doubt) async {
+        let (identity, error) = (entry.identity, doubt.error)
+        if doubt.kind == .rules {
+            let isOver = await job.refusals.ends(position) { await job.refused($0) }
+            if isOver, doubt.outcome == .refused { await reportRefusal(error) }
+            return end(identity, isOver ? settled(doubt.outcome, error) : nil)
+        }
+        let verdict = await worker.network.failures.verdict(
+            on: error, of: entry.url, isListable: batch.policy.lists(error))
+        switch verdict {
+        case .theirs: end(identity, settled(doubt.outcome, error))
+        case .unknown: end(identity, settled(doubt.outcome, error, isListed: false))
+        case .ours:
+            job.entry.doubt()
+            end(identity, nil)
+        case .open: end(identity, nil)
+        }
+    }
+
+    /// Loads it, again after a fault of the disk.
+    private nonisolated(nonsending) func load(_ identity: String) async -> Doubt? {
+        let (worker, request, trial) = (worker, request(), StoreTrial(job: job, position: position))
+        var step = await trial.begin()
+        while case .go = step, !Task.isCancelled, await worker.faults.mayStart(job.permit), worker.network.fault == nil
+        {
             do throws(WebImageError) {
-                return end(identity, try await worker.manager.pipeline.load(request), request)
+                let result = try await worker.manager.pipeline.load(request)
+                trial.succeed(result.image.outcome)
+                end(identity, result, request)
+                return nil
             } catch {
                 if error.code == .cancelled { break }
-                if let outcome = error.outcome { return await end(identity, outcome, error) }
-                if fault.close(error.message) { isProbe = true }
-                if [EMFILE, ENFILE].contains(error.underlyingCode) {
-                    await worker.manager.downloader.closeIdleConnections()
+                if error.isNetworkFault {
+                    guard !worker.shutdown.draining.isOpen else { break }
+                    worker.network.fall(Connectivity.Fault(cause: .route, message: error.message, url: entry.url))
+                    break
                 }
-                if isProbe { try? await Task.sleep(for: .seconds(Double.random(in: 1...2))) }
+                if let outcome = error.outcome { return await end(identity, outcome, error) }
+                step = await trial.meet(error)
             }
         }
-        end(identity, nil)
+        if case .end(let error) = step { end(identity, settled(.notStored, error)) } else { end(identity, nil) }
+        return nil
     }
 
     /// The batch's settings, then the line's own.
@@ -120,6 +167,7 @@ struct URLRun: Sendable {
         request.options = batch.loadOptions
         request.cookies = batch.cookies
         request.profile = batch.profile
+        request.sharing = FleetFailures(worker: worker)
         request.needsPath = false
         entry.settings?.apply(to: &request)
         // An option of the batch or the line goes before the batch's priority.
@@ -170,6 +218,9 @@ struct URLRun: Sendable {
     @inline(never)
     private func end(_ identity: String, _ result: LoadResult, _ request: LoadRequest) {
         let image = result.image
+        if image.outcome != .hit, image.attempts > 0 {
+            worker.network.didSucceed(entry.url, rate: batch.options.requests.bounded.ratePerHost)
+        }
         var item = SettledEntry(position: position, outcome: image.outcome)
         if image.outcome == .downloaded { item.bytes = image.byteCount }
         if image.attempts > 0 {
@@ -186,32 +237,45 @@ struct URLRun: Sendable {
     @inline(never)
     private nonisolated(nonsending) func end(
         _ identity: String, _ outcome: PrefetchOutcome, _ error: WebImageError
-    ) async {
+    ) async -> Doubt? {
+        if error.httpStatus != nil, !error.mayBeLocal { worker.network.didHear() }
+        if error.mayBeLocal, !job.isBelieved { return Doubt(.network, outcome, error) }
+        if job.hasOthers, worker.registration.rules.refuse(error) {
+            return Doubt(.rules, outcome, error)
+        }
         if outcome == .refused { await reportRefusal(error) }
-        end(identity, settled(outcome, error))
+        end(identity, settled(outcome, error, isListed: !error.mayBeLocal))
+        return nil
     }
 
-    private func settled(_ outcome: PrefetchOutcome, _ error: WebImageError) -> SettledEntry {
+    private func settled(
+        _ outcome: PrefetchOutcome, _ error: WebImageError, isListed: Bool = true
+    ) -> SettledEntry {
+        // A worker's own filter is a policy, of which the batch knows nothing.
+        let isWorkers = error.reason == .urlFilter && !worker.configuration.filtersAreUsers
         var item = failed(
-            outcome, httpStatus: error.httpStatus, attempts: error.attempts, detail: error.message)
+            isWorkers ? .refused : outcome, reason: isWorkers ? .workerFilter : error.reason,
+            httpStatus: error.httpStatus, attempts: error.attempts,
+            detail: error.message)
         if let saved = error.savedBytes {
             item.fetch = FetchTally.Fetch(format: nil, timing: nil, tries: error.attempts, savedBytes: saved)
         }
         if outcome == .unsupported { item.fetch?.format = error.unverifiedFormat }
-        if batch.policy.lists(error) { item.list = entry.url }
+        if isListed, batch.policy.lists(error) { item.list = entry.url }
         return item
     }
 
     @inline(never)
     private func failed(
-        _ outcome: PrefetchOutcome, httpStatus: Int? = nil, attempts: Int = 0, detail: String
+        _ outcome: PrefetchOutcome, reason: FailureReason? = nil, httpStatus: Int? = nil, attempts: Int = 0,
+        detail: String
     ) -> SettledEntry {
         var item = SettledEntry(position: position, outcome: outcome)
         item.failure = FailureDetail(
-            line: entry.line, url: entry.url, outcome: outcome, httpStatus: httpStatus, attempts: attempts,
-            detail: detail, settings: entry.settings)
-        // A URL that the address policy refuses was not requested.
-        if attempts > 0 && outcome != .refused {
+            line: entry.line, url: entry.url, outcome: outcome, reason: reason, httpStatus: httpStatus,
+            attempts: attempts, detail: detail, settings: entry.settings)
+        // A URL that a policy or a filter refuses was not requested; of one whose image is not taken see `settled`.
+        if attempts > 0 && outcome != .refused && outcome != .filtered {
             item.fetch = FetchTally.Fetch(format: nil, timing: nil, tries: attempts)
         }
         return item

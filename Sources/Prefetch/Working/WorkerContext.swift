@@ -11,10 +11,10 @@ final class WorkerContext: Sendable {
     let jobs: JobLedger
     let batches: BatchContexts
     let slots: URLSlots
-    /// Closed during a local fault: nothing starts.
-    let fault: FaultGate
+    let faults: LocalFaults
     /// Closed while the disk does not respond: nothing is claimed.
     let hold = FaultGate()
+    let network: Connectivity
     let keeper: CacheKeeper
     let warningLog: WorkerWarnings
 
@@ -23,30 +23,27 @@ final class WorkerContext: Sendable {
         self.configuration = configuration
         self.manager = manager
         warningLog = WorkerWarnings(configuration.onEvent)
-        let onEvent = configuration.onEvent
-        fault = FaultGate { message in onEvent(message.map { .paused($0) } ?? .resumed) }
+        network = Connectivity(onEvent: configuration.onEvent)
         shutdown = Shutdown()
         var queue = queue
         queue.redis.notice = { [warningLog] in warningLog.say($0) }
         redis = PersistentQueue(queue, shutdown: shutdown, warningLog: warningLog, onEvent: configuration.onEvent)
         keeper = CacheKeeper(manager.cache.disk, limits: configuration.cacheLimits)
+        faults = LocalFaults(manager.cache.disk, keeper: keeper, shutdown: shutdown, onEvent: configuration.onEvent)
         jobs = JobLedger(history: configuration.history)
         slots = URLSlots(limit: URLSlots.limit(of: configuration.maxConcurrentDownloads.initial))
         batches = BatchContexts(
             redis, keeper: keeper, pool: manager.pool, downloader: manager.downloader,
             maxBytes: configuration.maxImageBytes)
-        registration = Registration(configuration, redis: redis, shutdown: shutdown)
-    }
-
-    /// Registers under another name after its lease was lost, and requests its shares of hosts again.
-    /// * `name`: the name whose lease was lost.
-    nonisolated(nonsending) func rejoin(after name: String) async {
-        if await registration.rejoin(after: name) { await manager.downloader.reportHostSharesAgain() }
+        registration = Registration(configuration, redis: redis, shutdown: shutdown) {
+            await manager.downloader.reportHostSharesAgain()
+        }
     }
 
     /// Cancels waiting URLs and requests of jobs whose permit was revoked.
     nonisolated(nonsending) func endRevoked() async {
         slots.dismissRevoked()
+        faults.dismissRevoked()
         await manager.downloader.endRevoked()
     }
 
@@ -54,8 +51,9 @@ final class WorkerContext: Sendable {
     func drain() {
         slots.close()
         shutdown.draining.open()
-        fault.open()
+        faults.gate.open()
         hold.open()
+        network.leave()
         keeper.room.open()
         jobs.room.ring()
     }

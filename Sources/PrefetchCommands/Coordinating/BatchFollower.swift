@@ -65,7 +65,7 @@ struct BatchFollower: Sendable {
             if !events.isEmpty { Console.draw(events.map { EventJSON.object($0).text + "\n" }.joined()) }
             let status = await following.status
             let hasEnded = await following.hasEnded
-            if let status, !hasEnded, rates.isDue(status.counts) {
+            if let status, !hasEnded, rates.isDue(status) {
                 Console.draw(rates.object(status, await load(status)).text + "\n")
             }
             if let status, status.counts[.refused] > named.count || hasEnded { try await tellRefusals(&named) }
@@ -164,11 +164,13 @@ struct BatchFollower: Sendable {
 
 /// The end of a batch as an exit code.
 enum BatchExit {
-    /// 0 all there, 3 some skipped, 4 cancelled; one that ended with as many URLs as were to be waited for has finished.
+    /// 0 all there that were wanted, 3 some failed, or there is no image at all, 74 some files could not be stored, 4 cancelled; one that
+    /// ended with as many URLs as were to be waited for has finished.
     static func code(_ status: BatchStatus, allowed: AllowedSkips?) -> Int32 {
         if status.state == .cancelled && status.endedBy != .finishAt { return 4 }
-        let skipped = status.counts.skipped
-        if skipped == 0 || allowed?.allows(skipped, of: status.total) ?? false { return 0 }
-        return 3
+        let counts = status.counts
+        let missing = counts.finished == counts.skipped ? counts.skipped : counts.skipped - counts[.filtered]
+        if missing == 0 || allowed?.allows(missing, of: status.total) ?? false { return 0 }
+        return counts[.notStored] > 0 ? 74 : 3
     }
 }

@@ -16,21 +16,20 @@ struct FailureCounts {
     private struct Cause: Hashable {
         var outcome: String
         var status: Int?
+        var reason: FailureReason?
         var remedy: String?
 
         init(_ failure: FailureDetail) {
             outcome = failure.outcome.name
             status = failure.outcome == .httpError ? failure.httpStatus : nil
-            remedy = FailureRemedy.text(
-                failure.outcome, httpStatus: failure.httpStatus,
-                // Nothing is known of the reason.
-                detail: failure.detail == FailureReader.noDetail ? "" : failure.detail)
+            reason = failure.reason
+            remedy = FailureRemedy.text(failure.outcome, failure.reason, httpStatus: failure.httpStatus)
         }
 
         var text: String { TerminalText.escaped(outcome) + (status.map { " \($0)" } ?? "") }
 
         /// Order among those with the same count.
-        var order: String { "\(outcome) \(1000 + (status ?? 0)) \(remedy ?? "")" }
+        var order: String { "\(outcome) \(1000 + (status ?? 0)) \(reason?.rawValue ?? "")" }
     }
 
     private struct Group {
@@ -54,7 +53,7 @@ struct FailureCounts {
 
     mutating func note(_ failure: FailureDetail) {
         total += 1
-        if failure.detail == FailureReader.noDetail { withoutDetail += 1 }
+        if !failure.isKept { withoutDetail += 1 }
         let cause = Cause(failure)
         guard category == .host else { return causes[cause, default: 0] += 1 }
         let host = (try? RequestURL(failure.url))?.host ?? ""
@@ -104,7 +103,9 @@ struct FailureCounts {
         return groups.compactMap(\.cause).filter { $0.remedy != nil && seen.insert($0).inserted }.map(Self.line)
     }
 
-    private static func line(_ cause: Cause) -> String { cause.text + (cause.remedy.map { " -> \($0)" } ?? "") }
+    private static func line(_ cause: Cause) -> String {
+        cause.text + (cause.remedy.map { " -> \($0)" } ?? cause.reason.map { " (\($0.rawValue))" } ?? "")
+    }
 
     /// What the counts do not show; nil if there is nothing.
     var note: String? {
@@ -127,6 +128,7 @@ struct FailureCounts {
                         return .object(
                             host + [
                                 ("cause", group.cause.map { .string($0.outcome) } ?? .null),
+                                ("reason", group.cause?.reason.map { .string($0.rawValue) } ?? .null),
                                 ("http_status", group.cause?.status.map { .int($0) } ?? .null),
                                 ("remedy", group.cause?.remedy.map { .string($0) } ?? .null),
                                 ("count", .int(group.count)), ("share", share(group.count)),

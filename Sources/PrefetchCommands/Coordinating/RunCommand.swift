@@ -18,8 +18,9 @@ struct RunCommand: AsyncParsableCommand, BatchOptionGroups, FetchOptionGroups {
               prefetch-coord run urls.txt --cache ./images -n 2 --allow-net 10.0.0.0/8
 
             Run the same command again to continue after a stop, or to fetch what a
-            finished run has missed. Exit code: 0 every image is there, 3 some URLs were
-            skipped, 4 cancelled, 75 stopped before the end.
+            finished run has missed (--retry-failed: also what is blacklisted). Exit code:
+            0 every wanted image is there, 3 some failed or none is there, 4 cancelled,
+            75 stopped.
             """)
 
     @Argument(

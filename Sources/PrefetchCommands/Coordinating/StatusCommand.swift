@@ -75,20 +75,21 @@ struct StatusCommand: AsyncParsableCommand {
                     ).text)
                 return
             }
+            let load = WorkerLoad(snapshot)
             if batch != nil, let status = statuses.first {
-                try await printOne(status, look?.counts ?? [:], queue)
+                try await printOne(status, load, look?.counts ?? [:], queue)
                 if status.state == .running {
                     let id = TerminalText.escaped(status.id)
                     Console.print("  what its URLs wait for: prefetch-coord why --oldest \(id)\(location.words)")
                 }
             } else {
                 if let line = QueueText.line(snapshot.orders, words: location.words) { Console.print(line) }
-                if statuses.isEmpty { Console.print("no batches") }
+                if statuses.isEmpty { Console.print(TerminalText.escaped(try await queue.catalog.absence())) }
                 if leftOut > 0 {
                     Console.print(
                         "\(Wording.count(leftOut, "older batch", "older batches")) not shown: --all, or --limit N")
                 }
-                for status in statuses { Console.print(BatchText.line(status, isColoured: isColoured)) }
+                for status in statuses { Console.print(BatchText.line(status, load, isColoured: isColoured)) }
                 Self.printWorkers(snapshot.workers)
             }
             if let limit { Console.print((batch == nil ? "" : "  ") + LimitText.line(limit)) }
@@ -100,9 +101,9 @@ struct StatusCommand: AsyncParsableCommand {
     private var isColoured: Bool { color.isOn(STDOUT_FILENO) }
 
     private func printOne(
-        _ status: BatchStatus, _ counts: [String: PrefetchCounts], _ queue: PrefetchQueue
+        _ status: BatchStatus, _ load: WorkerLoad, _ counts: [String: PrefetchCounts], _ queue: PrefetchQueue
     ) async throws {
-        Console.print(BatchText.line(status, isColoured: isColoured))
+        Console.print(BatchText.line(status, load, isColoured: isColoured))
         Console.print(BatchText.images(status.counts))
         let lists = status.hasLists ? try await queue.lists.segments(of: status.id) : []
         for list in lists.suffix(20) {

@@ -15,8 +15,9 @@ struct WatchCommand: AsyncParsableCommand {
               prefetch-coord watch --cache ./cache
               prefetch-coord watch urls-7f3a --json --from-start | jq -c .
 
-            Ctrl-C ends the command, not the batch. Exit code: 0 every image is there, 3
-            some URLs were skipped, 4 cancelled, 130 stopped by Ctrl-C.
+            Ctrl-C ends the command, not the batch. Exit code: 0 every image that was
+            wanted is there, 3 some URLs failed or there is no image, 4 cancelled, 130
+            stopped by Ctrl-C.
             """)
 
     @Argument(help: "Batch, or the beginning of its name. (default: the newest)")

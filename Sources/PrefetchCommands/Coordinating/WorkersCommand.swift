@@ -73,6 +73,14 @@ struct WorkersListCommand: AsyncParsableCommand {
                 )
             }
         }
+        let rules = WorkerRecord.rules(of: Array(present))
+        if rules.count > 1 {
+            Console.print("the workers' settings differ; URLs that one refuses are left to the others:")
+            for rule in rules {
+                let names = rule.workers.map { TerminalText.escaped($0) }.joined(separator: ", ")
+                Console.print("  \(names)  \(rule.refuses.map { TerminalText.escaped($0) } ?? "defaults")")
+            }
+        }
         if hidden > 0 { Console.print("and \(Wording.count(hidden)) more that are gone: --json has them") }
         if present.isEmpty { Console.note(try hint(session)) }
     }
@@ -163,6 +171,7 @@ enum WorkerText {
             ("concurrency_reason", record.report.concurrencyReason.map { .string($0.rawValue) } ?? .null),
             ("warning", record.report.warning.isEmpty ? .null : .string(record.report.warning)),
             ("cache", record.report.cache.isEmpty ? .null : .string(record.report.cache)),
+            ("rules", record.report.refuses.map { .string($0) } ?? .null),
         ])
     }
 }

@@ -28,7 +28,10 @@ struct WorkersSetCommand: AsyncParsableCommand {
 
     @Option(
         name: .customLong("max-concurrent-downloads"),
-        help: .value("n|auto", "Transfers a worker runs at once, 1 to 4096; auto: it finds the number while it works."))
+        help: ArgumentHelp(
+            "Transfers a worker runs at once, 1 to 4096; auto: it finds the number while it works.",
+            discussion: "A number is a maximum. With auto, transfers that receive no data run beside the others.",
+            valueName: "n|auto"))
     var maxConcurrentDownloads: ConcurrentDownloads?
 
     @Flag(

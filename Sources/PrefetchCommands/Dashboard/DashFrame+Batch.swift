@@ -97,19 +97,14 @@ extension DashFrame {
 
     private func averageRate(_ status: BatchStatus) -> String {
         guard status.elapsed > 0 else { return glyphs.none }
-        return "\(Wording.decimal(Double(status.counts.finished) / status.elapsed, digits: 0))/s"
+        return "\(Wording.decimal(ProgressRate.mean(status), digits: 0))/s"
     }
 
     private func bar(_ status: BatchStatus) -> StyledLine {
         let finished = status.counts.finished
         var tail = "  " + Wording.share(finished, of: status.total)
         if status.state == .running {
-            if let eta = state.history.seconds(for: status.total - finished), !state.isStalled, !status.isHeld {
-                tail += "  ETA \(Self.span(eta.seconds))"
-                if eta.spread >= 1 && columns >= 60 { tail += " \(glyphs.about)\(Self.span(eta.spread))" }
-            } else {
-                tail += "  ETA \(glyphs.none)"
-            }
+            tail += "  ETA \(state.history.rate.eta(status, state.load).map(Self.span) ?? glyphs.none)"
         }
         let room = max(5, columns - 2 - DisplayWidth.columns(tail))
         let share = status.total == 0 ? 1 : Double(finished) / Double(status.total)
@@ -128,12 +123,12 @@ extension DashFrame {
         second.put(Self.left(megabytes(state.history), 6), .bold)
         if isWide {
             let room = (columns - first.width - second.width - 4) / 2
-            first.put(" " + glyphs.spark(state.history.urls, columns: room), .accent)
+            first.put(" " + glyphs.spark(state.history.images, columns: room), .accent)
             first.put(second)
             first.put(" " + glyphs.spark(state.history.bytes, columns: room), .accent)
             return [first]
         }
-        first.put(" " + glyphs.spark(state.history.urls, columns: columns - first.width - 2), .accent)
+        first.put(" " + glyphs.spark(state.history.images, columns: columns - first.width - 2), .accent)
         second.put(" " + glyphs.spark(state.history.bytes, columns: columns - second.width - 2), .accent)
         return rows >= 20 ? [first, second] : [first]
     }

@@ -38,7 +38,7 @@ extension DashFrame {
         if isLarge {
             columns.append(
                 .init("LAST 24 S", 24, rank: 3, isRight: false) { row in
-                    (glyphs.spark(row.history.urls, columns: 24), .accent)
+                    (glyphs.spark(row.history.images, columns: 24), .accent)
                 })
         }
         columns += [

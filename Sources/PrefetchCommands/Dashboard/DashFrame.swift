@@ -180,11 +180,13 @@ struct DashFrame {
     }
 
     func rate(_ history: DashHistory) -> String {
-        history.rate.map { Wording.decimal($0.urls, digits: $0.urls < 9.95 && $0.urls > 0 ? 1 : 0) } ?? glyphs.none
+        let rate = history.rate
+        guard rate.isKnown else { return glyphs.none }
+        return Wording.decimal(rate.images, digits: rate.images < 9.95 && rate.images > 0 ? 1 : 0)
     }
 
     func megabytes(_ history: DashHistory) -> String {
-        history.rate.map { Wording.decimal($0.bytes / 1e6, digits: 1) } ?? glyphs.none
+        history.rate.isKnown ? Wording.decimal(history.rate.bytes / 1e6, digits: 1) : glyphs.none
     }
 
     /// The visible part of rows, including the cursor.

@@ -10,7 +10,6 @@ struct DashGlyphs: Sendable, Equatable {
     var cursor: String { isUnicode ? "▸" : ">" }
     var none: String { isUnicode ? "–" : "-" }
     var mark: String { isUnicode ? "…" : ".." }
-    var about: String { isUnicode ? "±" : "+-" }
     var path: String { isUnicode ? "›" : ">" }
 
     func cells(_ text: String) -> String { TerminalText.cells(text, isUnicode: isUnicode) }

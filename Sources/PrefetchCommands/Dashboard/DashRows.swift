@@ -65,7 +65,7 @@ extension DashState {
         rows = matching(rows, \.name)
         sort(&rows, of: .workers) { row, order in
             switch order {
-            case "img/s": (-(row.history.rate?.urls ?? 0), "")
+            case "img/s": (-row.history.rate.images, "")
             case "finished": (-Double(row.counts.finished), "")
             case "skipped": (-Double(row.counts.skipped), "")
             default: (row.isPresent ? 0 : 1, row.name)
@@ -124,7 +124,7 @@ extension DashState {
         rows = matching(rows, \.name)
         sort(&rows, of: .hosts) { row, order in
             switch order {
-            case "img/s": (-(row.history.rate?.urls ?? 0), row.name)
+            case "img/s": (-row.history.rate.images, row.name)
             case "skipped": (-row.skippedShare, row.name)
             case "name": (0, row.name)
             default: (-Double(row.host.finished), row.name)

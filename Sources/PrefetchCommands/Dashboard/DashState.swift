@@ -70,16 +70,17 @@ struct DashState: Sendable {
         ends.merge(reading.ends) { $1 }
         tell(from: look, to: new)
         look = new
-        let counts = new.status.counts
-        if history.urls.isEmpty && lastChange == nil { lastChange = max(new.status.created, new.status.last) }
+        if lastChange == nil { lastChange = max(new.status.created, new.status.last) }
         if new.status.last > lastChange ?? 0 { lastChange = new.status.last }
-        history.add(at: new.at, finished: counts.finished, bytes: counts.bytes)
+        history.add(new.status)
         for name in Set(new.counts.keys).union(new.workers.keys) {
             let own = new.counts[name] ?? PrefetchCounts()
-            workerHistory[name, default: DashHistory()].add(at: new.at, finished: own.finished, bytes: own.bytes)
+            workerHistory[name, default: DashHistory()].add(
+                ProgressMark(at: new.at, finished: own.finished, skipped: own.skipped, bytes: own.bytes))
         }
         for (name, host) in new.hosts {
-            hostHistory[name, default: DashHistory()].add(at: new.at, finished: host.finished, bytes: host.bytes)
+            hostHistory[name, default: DashHistory()].add(
+                ProgressMark(at: new.at, finished: host.finished, skipped: host.skipped, bytes: host.bytes))
         }
         for (name, worker) in new.workers { takeCPU(of: name, worker, at: new.at) }
         for (index, detail) in reading.failures where failures.count < Self.maxFailures { failures[index] = detail }

@@ -84,7 +84,7 @@ enum QueueMetrics {
 
     private static func batches(_ queue: QueueSnapshot) -> [MetricFamily] {
         var images = MetricFamily(
-            "prefetch_images_total", .counter, "URLs of a batch that ended so; their sum is finished.")
+            "prefetch_urls_total", .counter, "URLs of a batch that ended so; their sum is finished.")
         var bytes = MetricFamily("prefetch_received_bytes_total", .counter, "Bytes of images that a batch downloaded.")
         var tries = MetricFamily(
             "prefetch_attempts_total", .counter, "Requests that brought what was asked for, and those that did not.")
@@ -145,7 +145,8 @@ enum QueueMetrics {
         return [
             states, held, sum("prefetch_in_flight_downloads", "Transfers under way.", \.inFlight),
             sum(
-                "prefetch_stalled_downloads", "Those of them from which no byte comes; they hold no slot.", \.stalled),
+                "prefetch_stalled_downloads", "Stalled transfers: they receive no data and hold no slot.", \.stalled
+            ),
             sum(
                 "prefetch_max_concurrent_downloads", "Transfers that all workers may have under way.",
                 \.maxConcurrentDownloads),

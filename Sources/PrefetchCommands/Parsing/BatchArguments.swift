@@ -108,7 +108,7 @@ struct FailedURLArguments: ParsableArguments {
     @Option(
         help: .value(
             "policy",
-            "Failures that are remembered and not requested again: smart (permanent ones), sd3, sd4, sd5 (SDWebImage's rules) or none. (default: smart)"
+            "Failures that are remembered and not requested again: smart (permanent ones), sd3, sd4 (SDWebImage's rules) or none. (default: smart)"
         ))
     var blacklist: String?
 
@@ -117,7 +117,7 @@ struct FailedURLArguments: ParsableArguments {
         help: ArgumentHelp(
             "How long failed URLs are remembered: 12h for all, or by reason: 404=7d,badImage=1d; 0 = forever. (default: 404=7d,410=30d,451=30d,badImage=1d,poison=7d)",
             discussion:
-                "Then one worker requests the URL once. With --blacklist sd3, sd4 or sd5 it is remembered forever.",
+                "Then one worker requests the URL once. With --blacklist sd3 or sd4 it is remembered forever.",
             valueName: "age|list"))
     var blacklistTTL: BlacklistTTL?
 
@@ -126,22 +126,21 @@ struct FailedURLArguments: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "Behave as SDWebImage 3 or 5: sd3, sd5.",
+            "Behave as SDWebImage 3: sd3.",
             discussion: """
                 Implies --blacklist VERSION --blacklist-ttl 0 --tries 1 --ignore-robots-tag, and 3 transfers for run; a cancelled \
-                batch calls neither didFinish nor completion. With sd3 a batch cancels the one before it that has its \
-                --slot, or without one that of the same user and host; with sd5 didPrefetch comes before progress and \
-                didFinish counts skipped URLs.
+                batch calls neither didFinish nor completion. A batch cancels the one before it that has its --slot, or \
+                without one that of the same user and host.
                 """, valueName: "version"))
     var compat: String?
 
     func validate() throws {
         if let blacklist, FailedURLPolicy(rawValue: blacklist) == nil {
-            throw ValidationError("--blacklist is smart, sd3, sd4, sd5 or none, not '\(blacklist)'")
+            throw ValidationError("--blacklist is smart, sd3, sd4 or none, not '\(blacklist)'")
         }
         guard let compat else { return }
         guard Compatibility(rawValue: compat) != nil else {
-            throw ValidationError("--compat is sd3 or sd5, not '\(compat)'")
+            throw ValidationError("--compat is sd3, not '\(compat)'")
         }
         if let blacklist, blacklist != compat {
             throw ValidationError(
@@ -173,7 +172,7 @@ struct RecordArguments: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "Cancel the batch when more of its URLs are skipped than this. (default: never)",
+            "Cancel the batch when more of its URLs fail than this. (default: never)",
             discussion: "A share counts from 1,000 ended URLs on.", valueName: "n|n%"))
     var maxFailures: String?
 

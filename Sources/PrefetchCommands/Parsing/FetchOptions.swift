@@ -53,10 +53,10 @@ struct FetchOptions {
 struct TransferOptions: ParsableArguments {
     @Option(
         name: .customLong("max-concurrent-downloads"),
-        help: .value(
-            "n|auto",
-            "Transfers a worker runs at once, 1 to 4096; auto: it finds the number, 4 to 1024, while it works. (default: auto)"
-        ))
+        help: ArgumentHelp(
+            "Transfers a worker runs at once, 1 to 4096; auto: it finds the number, 4 to 1024, while it works. (default: auto)",
+            discussion: "A number is a maximum. With auto, transfers that receive no data run beside the others.",
+            valueName: "n|auto"))
     var maxConcurrentDownloads: ConcurrentDownloads?
 
     @Option(help: "Which waiting transfer of a worker starts next: fifo or lifo.")

@@ -93,8 +93,8 @@ struct FetchSettings: Codable, Sendable, Equatable {
     private static let usualPerHost = 6
     /// The same to one address: ten thousand names of one small server are not ten thousand hosts.
     private static let usualPerAddress = 64
-    /// Transfers at once that `auto` needs on most networks: stalled ones beside them are for so many.
-    private static let usualMost = 256
+    /// Stalled transfers that do not count with `auto`: eight for each of those that it needs on most networks.
+    private static let mostStalled = 2048
 
     /// The downloader they ask for; batches vary it.
     /// - Throws: `configuration` with what is wrong.
@@ -103,8 +103,8 @@ struct FetchSettings: Codable, Sendable, Equatable {
     ) throws(PrefetchError) -> ImageDownloader.Configuration {
         var downloads = ImageDownloader.Configuration()
         downloads.maxConcurrentDownloads = maxConcurrentDownloads.initial
-        let most = maxConcurrentDownloads.count ?? Self.usualMost
-        downloads.maxParkedDownloads = min(100_000, max(256, 8 * most))
+        // A worker may be told to find its number later.
+        downloads.maxParkedDownloads = Self.mostStalled
         downloads.maxConnectionsPerHost = Self.usualPerHost
         downloads.limitsOpenedAddresses = false
         downloads.maxConnectionsPerAddress = Self.usualPerAddress

@@ -16,7 +16,7 @@ struct EmptyListOptions: ParsableArguments {
 
 /// How much of a list is used.
 struct ListPartOptions: ParsableArguments {
-    @Option(help: .count("Only the first n URLs of the list, as a batch of their own."))
+    @Option(help: .count("Only the first n URLs, as a batch of their own."))
     var limit: Int?
 
     @Flag(help: "Count lines, duplicates, hosts and hits of the list; fetch nothing.")

@@ -88,7 +88,7 @@ struct ByteSize: ExpressibleByArgument, Sendable {
     var defaultValueDescription: String { "\(bytes >> 20)MiB" }
 }
 
-/// How many skipped URLs still count as success: `--fail-over 10` or `--fail-over 1%`.
+/// How many failed URLs still count as success: `--fail-over 10` or `--fail-over 1%`.
 struct AllowedSkips: ExpressibleByArgument, Sendable {
     private var number: Double
     private var isShare: Bool
@@ -102,7 +102,7 @@ struct AllowedSkips: ExpressibleByArgument, Sendable {
     }
 
     /// Whether so many of so many are within it.
-    func allows(_ skipped: Int, of total: Int) -> Bool {
-        isShare ? Double(skipped) * 100 <= number * Double(total) : Double(skipped) <= number
+    func allows(_ failed: Int, of total: Int) -> Bool {
+        isShare ? Double(failed) * 100 <= number * Double(total) : Double(failed) <= number
     }
 }

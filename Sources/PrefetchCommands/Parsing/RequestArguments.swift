@@ -28,7 +28,11 @@ struct RequestArguments: ParsableArguments {
 
     @Option(
         name: .customLong("rate-per-host"),
-        help: .count("Requests per second to one host, over all workers: 20 or 0.5. (default: no limit)"))
+        help: ArgumentHelp(
+            "Requests per second to one host, over all workers: 20 or 0.5. (default: no limit)",
+            discussion:
+                "It holds for this batch and others with the same rate; batches without one do not wait for it.",
+            valueName: "n"))
     var rate: Double?
 
     @Option(help: .count("Requests for a URL before it ends as failed, 1 to 100. (default: 3)"))

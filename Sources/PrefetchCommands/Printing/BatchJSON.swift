@@ -66,6 +66,7 @@ package enum BatchJSON {
     static func failure(_ failure: FailureDetail) -> JSONText {
         .object([
             ("line", .int(failure.line)), ("url", .url(failure.url)), ("outcome", .string(failure.outcome.name)),
+            ("reason", failure.reason.map { .string($0.rawValue) } ?? .null),
             ("http_status", failure.httpStatus.map { .int($0) } ?? .null), ("detail", .sentence(failure.detail)),
             ("attempts", .int(failure.attempts)), ("ended", time(failure.ended)),
         ])

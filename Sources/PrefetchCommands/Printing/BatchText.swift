@@ -35,7 +35,7 @@ package enum BatchText {
     package static func summary(_ status: BatchStatus, pace: String? = nil) -> [String] {
         let seconds = max(status.elapsed, 0.001)
         let finished = status.counts.finished
-        let rate = pace ?? Wording.count(Int((Double(finished) / seconds).rounded())) + " URLs/s"
+        let rate = pace ?? Wording.count(Int(ProgressRate.mean(status).rounded())) + " URLs/s"
         var lines = [
             "\(TerminalText.escaped(status.id)) \(ended(status)): \(tally(status))",
             "\(images(status.counts))   in \(Wording.seconds(seconds))"
@@ -68,7 +68,7 @@ package enum BatchText {
     }
 
     /// One line about a batch on its way.
-    static func line(_ status: BatchStatus, isColoured: Bool = false) -> String {
+    static func line(_ status: BatchStatus, _ load: WorkerLoad, isColoured: Bool = false) -> String {
         var state = status.isOpen ? "open" : ended(status)
         if status.isWaitingForList { state = "waiting for its list" }
         if status.isWaitingForMemory { state = "waiting for memory" }
@@ -81,16 +81,16 @@ package enum BatchText {
         }
         return
             "\(TerminalText.escaped(status.id))  \(state)  \(Wording.share(status.counts.finished, of: status.total))  "
-            + tally(status) + (pace(status).map { "  \($0)" } ?? "")
+            + tally(status) + (pace(status, load).map { "  \($0)" } ?? "")
     }
 
-    /// How many URLs end a second, on the average since the batch was made, and how long the rest takes at that; nil where nothing goes on.
-    private static func pace(_ status: BatchStatus) -> String? {
-        let (done, left) = (status.counts.finished, status.total - status.counts.finished)
-        guard status.state == .running, !status.isHeld, done > 0, left > 0, status.elapsed >= 1 else { return nil }
-        let rate = Double(done) / status.elapsed
-        let number = rate >= 10 ? Wording.count(Int(rate.rounded())) : String(Double(Int(rate * 10)) / 10)
-        return "\(number) URLs/s  ETA \(Wording.seconds((Double(left) / rate).rounded(.up)))"
+    /// How many URLs end a second, and how long the rest takes at that; nil where nothing goes on.
+    private static func pace(_ status: BatchStatus, _ load: WorkerLoad) -> String? {
+        var rate = ProgressRate()
+        rate.add(status)
+        guard status.state == .running, rate.urls > 0, !load.isPaused, !load.isIdle else { return nil }
+        let number = rate.urls >= 10 ? Wording.count(Int(rate.urls.rounded())) : Wording.decimal(rate.urls, digits: 1)
+        return "\(number) URLs/s" + (rate.eta(status, load).map { "  ETA \(Wording.seconds($0.rounded(.up)))" } ?? "")
     }
 
     /// The state, and who ended a batch that did not come to its end.
@@ -111,7 +111,7 @@ package enum BatchText {
         case .deadline: "\(TerminalText.escaped(status.id)) reached its deadline while it was fed"
         case .maxFailures:
             "\(TerminalText.escaped(status.id)) was cancelled while it was fed: more than \(status.maxFailures ?? "0") "
-                + "of its URLs were skipped"
+                + "of its URLs failed"
         case nil, .hand, .slot, .finishAt: nil
         }
     }
@@ -124,7 +124,7 @@ package enum BatchText {
             parts.append("deadline in \(Wording.seconds(Double(max(0, status.deadline - status.at)) / 1000))")
         }
         if let maxFailures = status.maxFailures {
-            parts.append("cancelled if more than \(maxFailures) of its URLs are skipped")
+            parts.append("cancelled if more than \(maxFailures) of its URLs fail")
         }
         if let finishAt = status.finishAt { parts.append("ends when \(finishAt) of its URLs have ended") }
         return parts.isEmpty ? nil : "  " + parts.joined(separator: ", ")

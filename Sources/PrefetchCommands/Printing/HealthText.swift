@@ -30,6 +30,9 @@ enum HealthText {
                 "lost within ten minutes: \(names)\(lost.count > 5 ? " and others" : ""); others have their jobs"
             )
         }
+        if Set(queue.workers.values.map { ByteText($0.report.rules) }).count > 1 {
+            lines.append("the workers' settings differ: prefetch-coord workers shows what each refuses")
+        }
         let limit = queue.failedURLLimit
         if limit.removed > 0 {
             lines.append(

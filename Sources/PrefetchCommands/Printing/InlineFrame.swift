@@ -14,8 +14,7 @@ enum InlineFrame {
         var second = "  \(Wording.decimal(rate.urls, digits: 0)) URLs/s  "
         second += "\(Wording.decimal(rate.bytes / 1e6, digits: 1)) MB/s  "
         let pause = BatchText.pause(status) ?? (load.isPaused ? "every worker is paused" : nil)
-        let left = pause == nil && load.last == nil ? rate.seconds(for: status.total - counts.finished) : nil
-        second += "ETA \(left.map(Wording.seconds) ?? "-")"
+        second += "ETA \(rate.eta(status, load).map(Wording.seconds) ?? "-")"
         if counts.skipped > 0 { second += "   skipped \(Wording.count(counts.skipped)) (\(BatchText.causes(counts)))" }
         var third = "  no worker is running"
         if load.workers > 0 {

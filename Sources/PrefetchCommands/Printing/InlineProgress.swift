@@ -11,6 +11,7 @@ actor InlineProgress {
     private let isUnicode = Terminal.isUnicode
     private let isColoured: Bool
     private var reading: (status: BatchStatus, load: WorkerLoad)?
+    private var readAt = ContinuousClock.now
     private var isChanged = false
     private var rate = ProgressRate()
     private var lastDraw = ContinuousClock.now
@@ -32,7 +33,7 @@ actor InlineProgress {
     func show(_ status: BatchStatus, _ load: WorkerLoad, failures lines: [String]) {
         let isSame = reading.map { $0 == (status, load) } ?? false
         isChanged = isChanged || !isSame || !lines.isEmpty
-        reading = (status, load)
+        (reading, readAt) = ((status, load), .now)
         failures += lines
         if quota.take(lines.count, at: .now) {
             failures.append(
@@ -65,7 +66,7 @@ actor InlineProgress {
             return
         }
         (lastDraw, isChanged) = (now, false)
-        rate.add(status.counts)
+        rate.add(status, age: now - readAt)
         // One column stays free: some terminals wrap as soon as the last one is written.
         let columns = max(1, Terminal.width - 1)
         let above =

@@ -23,7 +23,7 @@ enum LimitText {
         case .redis: "Redis"
         case .disk: "the disk"
         case .checking: "this machine's processors for checking"
-        case .network: "this machine's processors for transfers"
+        case .processor: "this machine's processors for transfers"
         case .politeness: "politeness"
         case .resolver: "the resolver"
         case .rate: "the configured rate"
@@ -46,11 +46,11 @@ enum LimitText {
             return figures.isRefused
                 ? "it refuses reports" : "it answers after \(Wording.count(figures.redisLongest)) ms"
         case .disk:
-            return figures.fileOldest > 1_000
+            return figures.fileOldest > LimitCause.Threshold.fileOldest
                 ? "a file call has not returned for \(Wording.seconds(Double(figures.fileOldest) / 1000))"
                 : "file calls take \(figures.fileBusy)% of the time of the checks"
         case .checking: return "\(processors(figures)); checking takes \(figures.checkCPU)% of one"
-        case .network: return "\(processors(figures)); a thread of transfers takes \(figures.transferCPU)% of one"
+        case .processor: return "\(processors(figures)); a thread of transfers takes \(figures.transferCPU)% of one"
         case .politeness:
             let hosts = figures.hostWaits.map(host).joined(separator: ", ")
             return "\(Wording.count(limit.waitingForHost, "URL")) wait for their hosts"
@@ -63,8 +63,8 @@ enum LimitText {
             if limit.stalled > limit.transferring {
                 return "\(Wording.count(limit.stalled, "transfer")) receive no data"
             }
-            return "\(slots(limit)) in use, \(figures.answering)% of their time before the first byte"
-        case .link: return "\(slots(limit)) in use and receiving, \(rate(figures)) in all"
+            return "\(slots(limit)), \(figures.answering)% of it before the first byte"
+        case .link: return "\(slots(limit)), receiving, \(rate(figures)) in all"
         case .workers: return "none sends a heartbeat"
         case .nothing: return "nothing holds the run back for long"
         }
@@ -78,10 +78,10 @@ enum LimitText {
         case .workers: return "prefetch-worker"
         case .list: return limit.list == .stopped ? "submit --resume" : limit.list == .feeding ? "--window" : nil
         case .redis: return figures.isRefused ? "prefetch-coord fsck" : "--job-size"
-        case .disk: return figures.fileOldest > 1_000 ? "--cache" : "--durability"
+        case .disk: return figures.fileOldest > LimitCause.Threshold.fileOldest ? "--cache" : "--durability"
         case .checking: return "--validate"
         // One thread has all transfers of a worker: with processors left, more workers help.
-        case .network: return figures.machineBusy < 90 ? "--workers" : nil
+        case .processor: return figures.machineBusy < LimitCause.Threshold.machineBusy ? "--workers" : nil
         case .politeness: return figures.hostWaits.first.flatMap { option($0.reason) } ?? "--max-per-host"
         case .rate: return "--limit-rate"
         case .servers, .link: return "--max-concurrent-downloads"
@@ -129,7 +129,7 @@ enum LimitText {
     }
 
     private static func slots(_ limit: RunLimit) -> String {
-        "\(Wording.count(limit.transferring)) of \(Wording.count(limit.slots, "slot"))"
+        "\(Wording.count(limit.slots, "slot")) in use \(limit.figures.slotsFull)% of the time"
     }
 
     private static func rate(_ figures: WorkerFigures) -> String {

@@ -11,9 +11,7 @@ struct ProgressLines {
     private var lastTime = ContinuousClock.now
     private var wasHeld = false
     private var lastLimit: LimitCause?
-    private var last = (finished: 0, bytes: 0, at: ContinuousClock.now)
-    private var rate = 0.0
-    private var byteRate = 0.0
+    private var rate = ProgressRate()
 
     init(saysPresent: Bool = false) {
         self.saysPresent = saysPresent
@@ -23,11 +21,10 @@ struct ProgressLines {
     mutating func isDue(_ status: BatchStatus) -> Bool {
         let now = ContinuousClock.now
         let share = Self.share(status)
+        rate.add(status)
         guard let lastShare else {
-            // Rates count from here: what had finished before says nothing about now.
             lastShare = share
             wasHeld = status.isHeld && saysPresent
-            last = (status.counts.finished, status.counts.bytes, now)
             return saysPresent || status.state != .running
         }
         if status.isHeld != wasHeld { return true }
@@ -37,24 +34,16 @@ struct ProgressLines {
 
     /// The line for a reading of the batch.
     mutating func line(for status: BatchStatus, _ load: WorkerLoad) -> String {
-        let now = ContinuousClock.now
         let counts = status.counts
         let load = load.beside(left: status.total - counts.finished)
-        let elapsed = (now - last.at) / .seconds(1)
-        if elapsed > 0.05 {
-            rate = max(0, Double(counts.finished - last.finished) / elapsed)
-            byteRate = max(0, Double(counts.bytes - last.bytes) / elapsed)
-        }
         lastShare = Self.share(status)
-        lastTime = now
+        lastTime = .now
         wasHeld = status.isHeld
-        last = (counts.finished, counts.bytes, now)
-        let left = Double(status.total - counts.finished)
-        let eta = rate > 0 && !status.isHeld && load.last == nil ? "\(Int(clamped: (left / rate).rounded(.up)))s" : "-"
+        let eta = rate.eta(status, load).map { "\(Int(clamped: $0.rounded(.up)))s" } ?? "-"
         var line =
             "\(Self.clock) \(TerminalText.escaped(status.id)) \(Wording.share(counts.finished, of: status.total)) finished=\(counts.finished) "
-            + "total=\(status.total) skipped=\(counts.skipped) rate=\(Int(clamped: rate.rounded()))/s "
-            + "MBps=\(Wording.decimal(byteRate / 1e6, digits: 1)) inflight=\(load.inFlight) "
+            + "total=\(status.total) skipped=\(counts.skipped) rate=\(Int(clamped: rate.urls.rounded()))/s "
+            + "MBps=\(Wording.decimal(rate.bytes / 1e6, digits: 1)) inflight=\(load.inFlight) "
             + "checking=\(load.checking) eta=\(eta)"
         if status.isHeld {
             line += " paused=\(status.isPaused ? "batch" : "queue")"

@@ -1,42 +1,90 @@
 internal import Prefetch
 internal import WebImage
 
-/// URLs and bytes a second over the last 8 seconds, for the three lines of a terminal (``InlineFrame``). Plain lines have the mean since
-/// the line before (``ProgressLines``), `status` that of the whole batch (``BatchText``), the dashboard one with its spread (``DashHistory``).
-struct ProgressRate {
-    private static let span = Duration.seconds(8)
+/// How many URLs, images and bytes a batch ends a second, over the last 8 seconds, and how long the rest takes at that. Every view has its
+/// rates and its ETA from here, with the time of Redis.
+struct ProgressRate: Sendable {
+    private struct Sample {
+        var at: Int
+        var finished: Int, images: Int, bytes: Int
 
-    private var samples: [(at: ContinuousClock.Instant, finished: Int, bytes: Int)] = []
+        init(_ mark: ProgressMark) {
+            (at, finished, images) = (mark.at, mark.finished, mark.finished - mark.skipped)
+            bytes = mark.bytes
+        }
+    }
 
+    /// Milliseconds.
+    private static let span = 8_000
+
+    private var samples: [Sample] = []
     /// When something ended last.
-    private var moved: ContinuousClock.Instant?
+    private var moved = 0
 
-    /// URLs a second.
     private(set) var urls = 0.0
-    /// Bytes a second.
+    private(set) var images = 0.0
     private(set) var bytes = 0.0
 
-    /// Takes a reading.
-    mutating func add(_ counts: PrefetchCounts, at now: ContinuousClock.Instant = .now) {
-        if moved == nil || counts.finished > samples.last?.finished ?? 0 { moved = now }
-        samples.append((now, counts.finished, counts.bytes))
+    /// Whether there are two readings to compare.
+    var isKnown: Bool { samples.count > 1 }
+
+    /// Takes a reading of a batch. The first one brings along where the batch was some seconds before.
+    /// * `age`: of the reading, while there is no newer one.
+    mutating func add(_ status: BatchStatus, age: Duration = .zero) {
+        if samples.isEmpty {
+            samples = status.marks.filter { $0.at < status.at }.map(Sample.init)
+            moved = max(status.created, status.last)
+        }
+        moved = max(moved, status.last)
+        let counts = status.counts
+        append(
+            ProgressMark(
+                at: status.at + max(0, Int(age / .milliseconds(1))), finished: counts.finished,
+                skipped: counts.skipped, bytes: counts.bytes))
+    }
+
+    /// Takes a reading of a part of a batch, which does not say when something ended last.
+    mutating func add(_ mark: ProgressMark) {
+        if mark.finished > samples.last?.finished ?? -1 { moved = max(moved, mark.at) }
+        append(mark)
+    }
+
+    private mutating func append(_ mark: ProgressMark) {
+        if let last = samples.last, mark.at <= last.at { return }
+        samples.append(Sample(mark))
         // The oldest that is kept is at least the span old, so that a steady rate is measured over all of it.
-        while samples.count > 2, now - samples[1].at >= Self.span { samples.removeFirst() }
-        let first = samples[0]
-        let seconds = (now - first.at) / .seconds(1)
+        while samples.count > 2, mark.at - samples[1].at >= Self.span { samples.removeFirst() }
+        let (first, last) = (samples[0], samples[samples.count - 1])
+        let seconds = Double(last.at - first.at) / 1000
         guard seconds > 0.05 else { return }
-        // Redis may have lost its last second.
-        urls = max(0, Double(counts.finished - first.finished) / seconds)
-        bytes = max(0, Double(counts.bytes - first.bytes) / seconds)
+        // Redis may have lost its last second. What ended before the span says nothing about now.
+        let isOver = last.at - moved >= Self.span
+        func rate(_ part: KeyPath<Sample, Int>) -> Double {
+            isOver ? 0 : max(0, Double(last[keyPath: part] - first[keyPath: part]) / seconds)
+        }
+        (urls, images, bytes) = (rate(\.finished), rate(\.images), rate(\.bytes))
     }
 
     /// Seconds until so many are left no more; nil while nothing moves: what was to be over long ago, and is not, waits for something that no
     /// rate tells of.
     func seconds(for left: Int) -> Double? {
-        guard urls > 0, let last = samples.last, let moved else { return nil }
+        guard urls > 0, let last = samples.last else { return nil }
         let seconds = Double(left) / urls
-        return (last.at - moved) / .seconds(1) <= max(3, 2 * seconds) ? seconds : nil
+        return Double(last.at - moved) / 1000 <= max(3, 2 * seconds) ? seconds : nil
     }
+
+    /// Seconds until the end of the batch whose readings it has; nil also while it or the queue is paused, while no worker works, and while its
+    /// last URLs wait for something.
+    func eta(_ status: BatchStatus, _ load: WorkerLoad) -> Double? {
+        guard status.state == .running, !status.isHeld, load.workers > 0, !load.isPaused, !load.isIdle, load.last == nil
+        else {
+            return nil
+        }
+        return seconds(for: max(0, status.total - status.counts.finished))
+    }
+
+    /// URLs a second over all of the time of a batch, for what tells of it as a whole.
+    static func mean(_ status: BatchStatus) -> Double { Double(status.counts.finished) / max(status.elapsed, 0.001) }
 }
 
 /// The `rate` events of `--progress json`: one a second, since those of single URLs have neither a rate nor an ETA.
@@ -47,21 +95,20 @@ struct RateEvents {
     private var last: ContinuousClock.Instant?
 
     /// Whether an event is due, for a reading of the batch. The first reading is what rates count from.
-    mutating func isDue(_ counts: PrefetchCounts, at now: ContinuousClock.Instant = .now) -> Bool {
+    mutating func isDue(_ status: BatchStatus, at now: ContinuousClock.Instant = .now) -> Bool {
         if let last, now - last < Self.interval { return false }
         defer { last = now }
-        rate.add(counts, at: now)
+        rate.add(status)
         return last != nil
     }
 
-    /// The ETA is null while the batch is paused, and while its last URLs wait for something that no rate predicts.
+    /// The ETA is null while nothing predicts it.
     func object(_ status: BatchStatus, _ load: WorkerLoad) -> JSONText {
         let left = status.total - status.counts.finished
-        let isHeld = status.isHeld || load.isPaused || load.last != nil
-        let seconds = isHeld ? nil : rate.seconds(for: left)
         return .object([
             ("event", .string("rate")), ("finished", .int(status.counts.finished)), ("total", .int(status.total)),
-            ("rate", .number(rate.urls)), ("eta_s", seconds.map { .number($0, digits: 1) } ?? .null),
+            ("rate", .number(rate.urls)),
+            ("eta_s", rate.eta(status, load).map { .number($0, digits: 1) } ?? .null),
             ("MBps", .number(rate.bytes / 1e6)), ("in_flight", .int(load.beside(left: left).inFlight)),
             ("limit", load.limit.map { .string($0.cause.rawValue) } ?? .null),
         ])

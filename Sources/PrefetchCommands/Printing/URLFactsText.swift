@@ -42,7 +42,7 @@ struct URLFactsText {
         default: lines.append("  next request: never, by the --blacklist-ttl or --blacklist of its batch")
         }
         if facts.image != nil {
-            lines.append("  a hit all the same with --blacklist smart; skipped with sd3, sd4 and sd5")
+            lines.append("  a hit all the same with --blacklist smart; skipped with sd3 and sd4")
         }
         return lines
     }

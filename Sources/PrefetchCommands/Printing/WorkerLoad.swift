@@ -13,8 +13,8 @@ struct WorkerLoad: Equatable {
     var waitingForHost = 0, retrying = 0
     /// What their resolvers were asked.
     var names = NameReport()
-    /// How many workers are paused.
-    var paused = 0
+    /// How many workers are paused, and how many do nothing for that or because of a local fault.
+    var paused = 0, idle = 0
     /// What keeps one of them from working.
     var trouble: String?
     /// What the last URLs of the batch wait for, where they keep it from its end.
@@ -39,6 +39,7 @@ struct WorkerLoad: Equatable {
             retrying += report.retrying
             if let asked = report.names { names = names + asked }
             if report.isPaused { paused += 1 }
+            if report.isPaused || !report.trouble.isEmpty { idle += 1 }
             if !report.trouble.isEmpty {
                 trouble = "\(name) \(report.held == nil ? "paused" : "held: disk"): \(report.trouble)"
             }
@@ -47,6 +48,9 @@ struct WorkerLoad: Equatable {
 
     /// Whether there are workers and all of them are paused.
     var isPaused: Bool { workers > 0 && paused == workers }
+
+    /// Whether there are workers and none of them works, so that nothing tells when a batch ends.
+    var isIdle: Bool { workers > 0 && idle == workers }
 
     /// The same beside the counts of a batch, which are newer: all together are no more than are left.
     func beside(left: Int) -> WorkerLoad {

@@ -77,7 +77,7 @@ struct ReportPage {
     }
 
     private var totals: HTML {
-        let rate = Wording.decimal(Double(counts.finished) / max(status.elapsed, 0.001), digits: 0)
+        let rate = Wording.decimal(ProgressRate.mean(status), digits: 0)
         return tiles([
             ("images", Wording.count(counts.finished - counts.skipped)), ("skipped", Wording.count(counts.skipped)),
             ("of URLs", Wording.count(status.total)), ("rate", "\(rate)/s"),

@@ -9,7 +9,8 @@ struct Session: Sendable {
     /// The configuration for other users of the same Redis.
     let redis: RedisConfiguration
     private let attachment: PrivateRedis?
-    private let hasConnected: Bool
+    /// Whether Redis has answered; a worker also begins without.
+    let hasConnected: Bool
 
     /// Timeout of read-only commands for Redis: a command that displays something responds within 2 s.
     static let soon = Duration.milliseconds(1500)

@@ -2,7 +2,7 @@ internal import CLinux
 internal import Glibc
 internal import Threading
 
-/// Delivers SIGINT, SIGTERM and SIGHUP on a thread, which may lock and allocate; turns SIGPIPE into an error of the failed write.
+/// Delivers SIGINT, SIGTERM and SIGHUP on a thread, which may lock and allocate; turns SIGPIPE and SIGXFSZ into errors of the failed write.
 package enum TerminationSignals {
     /// Signals that ask a command to end.
     package static let all = [SIGINT, SIGTERM, SIGHUP]
@@ -42,12 +42,14 @@ enum TerminalSignals {
     }
 }
 
-/// Calls `handler` on a thread with each of these signals and its count, and turns SIGPIPE into an error of the failed write.
+/// Calls `handler` on a thread with each of these signals and its count, and turns SIGPIPE and SIGXFSZ into errors of the failed
+/// write.
 /// - Returns: false if signals are delivered already.
 private func deliver(
     _ signals: [Int32], to handler: @escaping @Sendable (_ signal: Int32, _ number: Int?) -> Void
 ) -> Bool {
     signal(SIGPIPE, SIG_IGN)
+    signal(SIGXFSZ, SIG_IGN)
     let pipe = clinux_signal_pipe(signals, Int32(signals.count))
     guard pipe >= 0 else { return false }
     let thread = ThreadPool(threads: 1, name: "signals")

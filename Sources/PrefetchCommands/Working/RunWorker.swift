@@ -88,7 +88,7 @@ struct RunWorker {
             try await Session.open(configuration, queue: queue, waits: true)
         }
         worker.fetch = document.fetch
-        worker.isQuiet = true
+        (worker.isQuiet, worker.filtersAreUsers) = (true, true)
         worker.tellsResult = document.tellsResult
         worker.history = history
         worker.notes = notes.flatMap { DecodeNotes.Writer(inherited: $0.descriptor, worker: $0.worker) }

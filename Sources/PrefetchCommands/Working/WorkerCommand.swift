@@ -1,5 +1,6 @@
 public import ArgumentParser
 internal import Prefetch
+internal import Redis
 internal import WebImage
 
 /// `prefetch-worker`: one worker process.
@@ -81,11 +82,16 @@ public struct WorkerCommand: AsyncParsableCommand, FetchOptionGroups {
 
     /// Works until told to leave.
     public func run() async throws {
-        let location = location
+        let (location, place) = (location, try location.placeOfWorker())
         var worker = WorkerProcess(cache: location.cacheFolder ?? "./cache", queue: location.queue) {
             () async throws(PrefetchError) in
-            try await Session.open(location, at: location.placeOfWorker(), waits: true)
+            try await Session.open(location, at: place, waits: true)
         }
+        worker.redis =
+            switch place {
+            case .server(let configuration): configuration.redactedURL
+            case .cache(let folder): "of \(folder)"
+            }
         worker.fetch = try fetch.settings()
         worker.fetch.maxPixels = maxPixels.count
         worker.isBurst = burst

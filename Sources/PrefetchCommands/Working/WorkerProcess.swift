@@ -10,6 +10,8 @@ internal import WebImage
 /// One worker process, from its settings to its last line.
 struct WorkerProcess: Sendable {
     let cache: String, queue: String
+    /// The Redis it was told, for its first line; empty: none is told.
+    var redis = ""
     /// Connects to Redis; need not be there yet.
     let open: @Sendable () async throws(PrefetchError) -> Session
     var fetch = FetchSettings()
@@ -23,6 +25,8 @@ struct WorkerProcess: Sendable {
     var maxImageBytes = 4 << 30
     /// Bytes per second over all workers of the queue.
     var limitRateOfQueue: Int?
+    /// Whether its URL filters are those of a run.
+    var filtersAreUsers = false
     /// Where it notes what it decodes.
     var notes: DecodeNotes.Writer?
     /// Folder; nil: PREFETCH_HISTORY.
@@ -38,6 +42,7 @@ struct WorkerProcess: Sendable {
     func run() async throws {
         // Before the first line: log collectors read only JSON.
         if try LogFormat.chosen(logFormat) == .json { Console.noteAsJSON() }
+        if !isQuiet { Console.note("\(ProgressLines.clock) \(firstLine)") }
         // Before anything is opened.
         let budget = try DescriptorBudget.raised()
         if !isQuiet, let note = budget.note(wanted: fetch.maxConcurrentDownloads) { Console.note(note) }
@@ -48,6 +53,7 @@ struct WorkerProcess: Sendable {
         let stop = StopRequest()
         // Redis may be restarting right now: the worker waits for it, as it does later on.
         try await Session.with(open) { session in
+            if !isQuiet, session.hasConnected { await Self.tellUnknownQueue(session.queue) }
             let manager = try manager(storage, budget)
             let service = ServiceManager(environment: ProcessInfo.processInfo.environment)
             let limiter = Locked(LogLimiter())
@@ -84,6 +90,19 @@ struct WorkerProcess: Sendable {
         }
     }
 
+    /// What it is about to use, before it is tried.
+    private var firstLine: String {
+        let place = redis.isEmpty ? "" : "Redis \(TerminalText.escaped(redis)), "
+        return "prefetch-worker \(PrefetchVersion): \(place)queue '\(TerminalText.escaped(queue))', cache "
+            + TerminalText.escaped(PathText.shown(Shell.path(cache)))
+    }
+
+    /// A mistyped name would be waited at for ever.
+    private static func tellUnknownQueue(_ queue: PrefetchQueue) async {
+        guard let text = try? await queue.catalog.unknownQueue() else { return }
+        Console.note("\(ProgressLines.clock) note: \(TerminalText.escaped(text))")
+    }
+
     private func configuration(
         _ service: ServiceManager?, _ limiter: Locked<LogLimiter>, _ budget: DescriptorBudget
     ) throws(PrefetchError) -> PrefetchWorker.Configuration {
@@ -98,6 +117,7 @@ struct WorkerProcess: Sendable {
         configuration.drainTimeout = fetch.drainTimeout
         configuration.cacheLimits = fetch.cacheLimits
         configuration.minimumLevel = minimumLevel
+        configuration.filtersAreUsers = filtersAreUsers
         configuration.notes = notes
         let folder = history ?? ProcessInfo.processInfo.environment["PREFETCH_HISTORY"] ?? ""
         if !folder.isEmpty { configuration.history = try HistoryLog(folder: folder, queue: queue) }
@@ -152,7 +172,7 @@ struct WorkerProcess: Sendable {
         case .warning(let text): TerminalText.escaped(text)
         case .lost(let name): "worker \(name) was declared lost by the other workers; continuing under a new name"
         case .paused(let reason):
-            "paused: \(TerminalText.escaped(reason)); no URL fails because of it; checking again every few seconds"
+            "paused: \(TerminalText.escaped(reason)); no URL fails because of it; checked again after 1 to 30 s"
         case .resumed: "working again"
         case .held(let isHeld): isHeld ? "held: disk: \(WorkerHold.text)" : "the disk answers again"
         // By command, so the user knows already.

@@ -18,6 +18,8 @@ package struct OpenURLs: Sendable {
         var leaseEnd: Int
         /// Last heartbeat of the worker; ms.
         var lastSeen: Int
+        /// The worker's local fault; empty without one.
+        var trouble: String
 
         /// When its oldest URL was claimed; jobs without a note come last.
         var order: (Int, Int) { (notes.map { beat - $0.claimed }.min() ?? .max, base) }
@@ -56,7 +58,7 @@ package struct OpenURLs: Sendable {
         let replies = try await redis.read(
             workers.flatMap { worker, _ in
                 [
-                    ["HMGET", RedisArgument(redis.keys.worker(worker)), "oldest", "beat", "lease"],
+                    ["HMGET", RedisArgument(redis.keys.worker(worker)), "oldest", "beat", "lease", "trouble"],
                     ["HKEYS", RedisArgument(redis.keys.owned(by: worker))],
                 ]
             })
@@ -65,12 +67,12 @@ package struct OpenURLs: Sendable {
             let said = try replies[2 * number].get().array ?? []
             let notes = (said.first?.string ?? "").split(atByte: "\n").compactMap(OpenURLNote.init)
             let beat = said.count > 1 ? said[1].count ?? at : at
-            let lease = said.last?.count ?? 0
+            let lease = said.count > 2 ? said[2].count ?? 0 : 0
             for name in (try replies[2 * number + 1].get().array ?? []).compactMap(\.string) {
                 guard let (base, count) = batch.range(ofClaim: name) else { continue }
                 var held = Held(
                     name: name, base: base, count: count, worker: worker, beat: beat, leaseEnd: leaseEnd,
-                    lastSeen: leaseEnd - lease)
+                    lastSeen: leaseEnd - lease, trouble: said.last?.string ?? "")
                 held.notes = notes.filter { $0.batch == batch.id && $0.index >= base && $0.index < base + count }
                 jobs.append(held)
             }
@@ -120,8 +122,13 @@ package struct OpenURLs: Sendable {
             url.until = note.remaining.map { held.beat + $0 }
             if !note.host.isEmpty { url.host = note.host }
         }
-        // Heartbeats come every second, or every third of a shorter lease.
-        if at - held.lastSeen > max(3_000, (held.leaseEnd - held.lastSeen) / 3) {
+        // It has said why; what its URLs did before matters no more.
+        if !held.trouble.isEmpty, at <= held.leaseEnd {
+            (url.state, url.detail, url.until) = (.paused, held.trouble, nil)
+            return url
+        }
+        // Heartbeats come every second, or every third of the lease from a worker that has nothing.
+        if at - held.lastSeen > max(3_000, (held.leaseEnd - held.lastSeen) / 2) {
             url.state = .workerSilent
             (url.since, url.until) = (held.lastSeen, held.leaseEnd)
         }

@@ -54,4 +54,11 @@ extension WorkerRecord {
             .map { (id: $0.key, workers: $0.value.map(\.id).sorted()) }
             .sorted { ($1.workers.count, $0.id) < ($0.workers.count, $1.id) }
     }
+
+    /// What present workers refuse by their own settings (nil: nothing beyond the defaults), and their names: most workers first.
+    package static func rules(of records: [WorkerRecord]) -> [(refuses: String?, workers: [String])] {
+        Dictionary(grouping: records.filter { !$0.report.rules.isEmpty }, by: \.report.rules)
+            .map { (refuses: $1[0].report.refuses, workers: $1.map(\.id).sorted()) }
+            .sorted { ($1.workers.count, $0.workers[0]) < ($0.workers.count, $1.workers[0]) }
+    }
 }

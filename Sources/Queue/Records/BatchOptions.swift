@@ -41,11 +41,6 @@ public struct BatchOptions: Sendable, Codable, Equatable {
     /// everything that follows a batch must honour this.
     public var completesWhenCancelled: Bool { compat == nil }
 
-    /// `didFinishWithTotalCount:skippedCount:` of a list with so many URLs.
-    package func didFinish(total: Int, skipped: Int) -> (totalCount: Int, skippedCount: Int) {
-        (compat?.countsSkippedInTotal == true ? total : total - skipped, skipped)
-    }
-
     /// ``blacklistTTL`` under the batch's policy.
     package var listingTTL: BlacklistTTL {
         blacklist.lapses ? blacklistTTL : BlacklistTTL(0)

@@ -22,7 +22,7 @@ public struct BatchStatus: Sendable, Equatable {
         case deadline
         /// As many URLs as ``finishAt`` demands have ended.
         case finishAt = "finish-at"
-        /// More URLs were skipped than ``maxFailures`` allows.
+        /// More URLs failed than ``maxFailures`` allows.
         case maxFailures = "max-failures"
     }
 
@@ -46,7 +46,8 @@ public struct BatchStatus: Sendable, Equatable {
     public var deadline: Int
     /// How many URLs have to end before it is ended: a number, or a share such as `99.9%`; nil: all.
     public var finishAt: String?
-    /// How many URLs may be skipped before the batch is cancelled: a number, or a share of the ended URLs such as `5%`; nil = any number.
+    /// How many URLs may fail before the batch is cancelled: a number, or a share of the ended URLs such as `5%`; nil = any number. What its
+    /// own filters do not take is no failure.
     public var maxFailures: String?
     /// Whether none of its URLs start until it is resumed.
     public var isPaused: Bool
@@ -58,6 +59,8 @@ public struct BatchStatus: Sendable, Equatable {
     package var fetches = FetchTally()
     /// What held the workers back that had its URLs.
     package var limits = LimitTimes()
+    /// Where it was some seconds ago, the older one first.
+    package var marks: [ProgressMark] = []
     /// Milliseconds since 1970: created, last fed, last outcome, ended (0 = not yet).
     public var created: Int, fed: Int, last: Int, ended: Int
     /// The path the list was read from.
@@ -89,10 +92,8 @@ public struct BatchStatus: Sendable, Equatable {
 
     package var identity: BatchIdentity { BatchIdentity(id: id, nonce: nonce) }
 
-    /// SDWebImage's `didFinishWithTotalCount:skippedCount:`: total less skipped, and skipped; the total itself with ``Compatibility/sd5``.
-    public var didFinish: (totalCount: Int, skippedCount: Int) {
-        options.didFinish(total: total, skipped: counts.skipped)
-    }
+    /// SDWebImage's `didFinishWithTotalCount:skippedCount:`: total less skipped, and skipped.
+    public var didFinish: (totalCount: Int, skippedCount: Int) { (total - counts.skipped, counts.skipped) }
 
     /// Seconds from the creation to the end, or to now.
     public var elapsed: Double { max(0, Double((ended > 0 ? ended : at) - created) / 1000) }
@@ -154,6 +155,7 @@ public struct BatchStatus: Sendable, Equatable {
             if let outcome = PrefetchOutcome(code: code) { counts[outcome] += number("o\(code)") }
         }
         counts.bytes = number("bytes")
+        marks = ProgressMark.marks(fields["pace"]?.string ?? "")
         fetches = FetchTally(fields: fields)
         limits = LimitTimes(fields: fields)
         if state == .cancelled { counts[.cancelled] += max(0, total - counts.finished) }

@@ -11,7 +11,11 @@ package struct HostProblem: Sendable, Equatable {
     package var elapsed: Double
     /// Failures in a row; for a slow host, concurrent transfers per worker.
     package var failures: Int
-    package var code: WebImageError.Code
+    /// Of its last error; nil for a slow host.
+    package var code: WebImageError.Code?
+    /// Time to the first byte of a slow host.
+    package var latency: HostReport.Latency?
+    /// Why, in words.
     package var reason: String
 
     /// Nil for an invalid note. `now`: milliseconds since 1970.
@@ -21,13 +25,18 @@ package struct HostProblem: Sendable, Equatable {
             let until = Int(plausible: parts[1]), let since = Int(plausible: parts[2]),
             let failures = Int(plausible: parts[3]), let code = Int(plausible: parts[4])
         else { return nil }
+        if state == .slow {
+            guard let best = Int(plausible: parts[5]) else { return nil }
+            let latency = HostReport.Latency(now: Double(code) / 1000, best: Double(best) / 1000)
+            (self.code, self.latency, reason) = (nil, latency, latency.text)
+        } else {
+            (self.code, latency, reason) = (WebImageError.Code(rawValue: code), nil, String(parts[5]))
+        }
         self.host = host
         self.state = state
         remaining = Double(until - now) / 1000
         elapsed = Double(max(0, now - since)) / 1000
         self.failures = max(0, failures)
-        self.code = WebImageError.Code(rawValue: code)
-        reason = String(parts[5])
     }
 
     package var isInBackOff: Bool { state != .slow && remaining > 0 }
@@ -37,6 +46,6 @@ package struct HostProblem: Sendable, Equatable {
         let now = MonotonicClock.now
         return HostReport(
             host: host, state: state, until: now + remaining, since: now - elapsed, failures: failures,
-            error: WebImageError(code, reason, isTransient: true))
+            error: code.map { WebImageError($0, reason, isTransient: true) }, latency: latency)
     }
 }

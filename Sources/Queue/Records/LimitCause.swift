@@ -12,7 +12,7 @@ package enum LimitCause: String, Sendable, CaseIterable {
     /// This machine's processors: checking images.
     case checking
     /// This machine's processors: transfers.
-    case network
+    case processor
     /// Limits of single hosts, and back-off.
     case politeness
     case resolver
@@ -32,16 +32,16 @@ extension LimitCause {
     package static let ownShare = 40
 
     /// Above these figures, percent unless noted, a cause holds a worker back.
-    private enum Threshold {
+    package enum Threshold {
         /// With free slots for less than half of the time, more work could not have started sooner.
         static let slotsFull = 50
         /// Milliseconds: a claim or report on one machine takes 1, to another continent 300. A slow reply costs nothing while it is awaited
-        /// for a small part of the time, since claims are made ahead.
+        /// for a small part of the time, since claims are made ahead. Where the processors are short it is slow because of them.
         static let (redisLongest, redisBusy) = (50, 30)
         /// Milliseconds: no file call of a healthy disk takes as long.
-        static let fileOldest = 1_000
+        package static let fileOldest = 1_000
         static let fileBusy = 50
-        static let machineBusy = 90
+        package static let machineBusy = 90
         /// Of the one processor that a thread can use: beyond it transfers wait for the thread.
         static let thread = 75
         /// One URL that waits for its host for so many in transfer: fewer leave slots free now and then.
@@ -61,13 +61,15 @@ extension LimitCause {
         if !report.trouble.isEmpty { return .fault }
         guard age >= 1_000 else { return .starting }
         let hasFreeSlots = figures.slotsFull < Threshold.slotsFull
-        if figures.isRefused || hasFreeSlots && isRedisSlow(figures) { return .redis }
+        let waitsForRedis = hasFreeSlots && isRedisSlow(figures)
+        let isMachineBusy = figures.machineBusy > Threshold.machineBusy
+        if figures.isRefused || waitsForRedis && !isMachineBusy { return .redis }
         let names = report.names ?? NameReport()
         let waits = report.waitingForHost + names.waiting
         if figures.lacksWork && hasFreeSlots && waits == 0 { return .list }
         if figures.fileBusy > Threshold.fileBusy { return .disk }
-        if isShortOfProcessors(figures, peers: peers) {
-            return figures.checkCPU > figures.transferCPU ? .checking : .network
+        if waitsForRedis || isShortOfProcessors(figures, peers: peers) {
+            return figures.checkCPU > figures.transferCPU ? .checking : .processor
         }
         if hasFreeSlots, report.waitingForHost > 0,
             report.waitingForHost * Threshold.transfersPerWait >= report.transferring

@@ -49,12 +49,21 @@ package struct WorkerReport: Sendable, Equatable {
     package var oldest = ""
     /// The id of its cache (``CacheDirectory/id``); empty if not reported.
     package var cache = ""
+    /// What it refuses by its own settings: a digest, then the settings in words. Written as it registers, and by
+    /// REFUSED: they change when it meets a format without a library.
+    package var rules = ""
     /// Images of its cache, their bytes, and the limit; nil if not counted, or without a limit.
     package var cacheImages: Int?, cacheBytes: Int?, cacheLimit: Int?
     /// Bytes of memory, and milliseconds of CPU since its start.
     package var residentBytes: Int?, cpu: Int?
     /// What its resolver was asked; nil if not reported.
     package var names: NameReport?
+    /// The settings among ``rules``; nil if none differs from its default.
+    package var refuses: String? {
+        let text = rules.drop { $0 != " " }.dropFirst()
+        return text.isEmpty ? nil : String(text)
+    }
+
     package var isPaused = false
     /// Its own setting of concurrent transfers; nil: the one for all workers, or its startup value.
     package var wantedConcurrency: ConcurrentDownloads?
@@ -89,7 +98,7 @@ package struct WorkerReport: Sendable, Equatable {
         figures = WorkerFigures(fields: fields)
         (trouble, warning, oldest) = (text("trouble"), text("warning"), text("oldest"))
         held = WorkerHold(fields)
-        cache = text("cache")
+        (cache, rules) = (text("cache"), text("rules"))
         (cacheImages, cacheBytes, cacheLimit) = (known("cache_images"), known("cache_bytes"), known("cache_limit"))
         (residentBytes, cpu) = (known("rss"), known("cpu"))
         names = fields["names"].flatMap { NameReport($0) }

@@ -10,7 +10,8 @@ extension PrefetchKeys {
         ("workers", "zset"), ("gone", "zset"), ("hold", "string"), ("clock", "hash"), ("dead", "list"),
         ("held", "hash"),
         ("losses", "hash"),
-        ("slots", "hash"), ("deadlines", "zset"), ("hosts", "hash"), ("failed", "set"), ("failed:meta", "hash"),
+        ("slots", "hash"), ("deadlines", "zset"), ("hosts", "hash"), ("witnesses", "zset"), ("failed", "set"),
+        ("failed:meta", "hash"),
         ("failed:lapses", "zset"), ("failed:stays", "zset"), ("failed:parole", "hash"), ("failed:limit", "hash"),
     ]
 
@@ -24,6 +25,7 @@ extension PrefetchKeys {
     /// Keys of workers, hosts and sites, which no other key lists completely.
     static let ofOthers: [Typed] = [
         ("own:*", "hash"), ("w:*", "hash"), ("rate:*", "string"), ("robots:*", "string"),
+        ("failure:*", "string"),
         ("conns:*", "hash"),
     ]
 

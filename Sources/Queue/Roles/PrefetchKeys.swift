@@ -28,7 +28,8 @@ package struct PrefetchKeys: Sendable {
     package func workerCounts(_ id: String) -> String { root + ":b:" + id + ":w" }
     /// HASH, host -> `finished skipped bytes`, of up to 256 hosts.
     package func hosts(_ id: String) -> String { root + ":b:" + id + ":hosts" }
-    /// HASH, job -> deliveries that ended in a death without a report; `job!` -> deaths under the mark.
+    /// HASH, job -> deliveries that ended in a death without a report; `job!` -> deaths under the mark; `job~` -> workers that gave it back
+    /// because of their own network.
     package func tries(_ id: String) -> String { root + ":b:" + id + ":tries" }
     /// LIST of the batch's jobs; the coordinator pushes left, workers pop right.
     package func jobs(_ id: String) -> String { root + ":jobs:" + id }
@@ -70,12 +71,16 @@ package struct PrefetchKeys: Sendable {
     package func places(_ id: String) -> String { root + ":b:" + id + ":places" }
     /// LIST of the lists of a batch that was submitted open, in order.
     package func lists(_ id: String) -> String { root + ":b:" + id + ":lists" }
+    /// ZSET, rate and URL of an image that a worker has fetched within a minute -> when, in ms.
+    package var witnesses: String { root + ":witnesses" }
     /// HASH, host that does not respond or asked for back-off -> since when, until when, why; `#v` counts its changes.
     package var hosts: String { root + ":hosts" }
-    /// STRING, the first instant in microseconds that is not yet reserved for requests to the host.
-    package func rate(_ host: String) -> String { root + ":rate:" + host }
+    /// STRING, the first instant in microseconds that is not yet reserved for requests to the host that have this distance in microseconds.
+    package func rate(_ host: String, interval: Int) -> String { root + ":rate:" + host + " " + String(interval) }
     /// STRING, a site's robots.txt rules for a program, or which worker reads it.
     package func robots(_ site: String, agent: String) -> String { root + ":robots:" + agent + " " + site }
+    /// STRING, how a download ended that other processes waited for, by a digest of what was asked for.
+    package func failure(_ question: String) -> String { root + ":failure:" + question }
     package var failed: String { root + ":failed" }
     /// HASH, failed URL -> since when, how often, why.
     package var failedMeta: String { root + ":failed:meta" }

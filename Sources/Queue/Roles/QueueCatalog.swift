@@ -71,9 +71,9 @@ package struct QueueCatalog: Sendable {
     /// - Throws: `notFound` if there is none, or the prefix is ambiguous.
     package func resolve(_ name: String?) async throws(PrefetchError) -> String {
         // Of ten thousand batches only the candidates are read.
-        let matches: [String]
+        let matches: [String], listed: [String]
         do throws(RedisError) {
-            let listed = try await batchNames()
+            listed = try await batchNames()
             if let name, !name.isEmpty {
                 matches = try await present(listed.contains(name) ? [name] : listed.filter { $0.hasPrefix(name) })
             } else {
@@ -84,6 +84,7 @@ package struct QueueCatalog: Sendable {
         }
         if matches.count == 1 { return matches[0] }
         guard let name, !name.isEmpty else {
+            if !listed.isEmpty { throw Self.lapsed("every batch of queue '\(queueName)' has lapsed") }
             let others = await otherQueues(with: "").prefix(3).map { "'\($0)'" }.joined(separator: ", ")
             throw PrefetchError(
                 .notFound, "there is no batch yet" + (others.isEmpty ? "" : " in queue '\(queueName)'"),
@@ -92,6 +93,8 @@ package struct QueueCatalog: Sendable {
                     : "queue \(others) has some: add --queue NAME")
         }
         if matches.isEmpty {
+            let lapsed = listed.contains(name) ? [name] : listed.filter { $0.hasPrefix(name) }
+            if let batch = lapsed.last { throw Self.lapsed("the batch '\(batch)' has lapsed") }
             let ids: [String]
             do throws(RedisError) { ids = try await self.ids() } catch { throw PrefetchError(error) }
             let elsewhere = await otherQueues(with: name).prefix(3).map { "'\($0)'" }.joined(separator: ", ")
@@ -109,6 +112,36 @@ package struct QueueCatalog: Sendable {
         throw PrefetchError(
             .notFound, "'\(name)' is the beginning of \(matches.count) batches",
             hint: "give more of it: \(matches.prefix(5).joined(separator: ", "))")
+    }
+
+    /// The members of the set of batches outlive their records until the next batch is made.
+    private static func lapsed(_ what: String) -> PrefetchError {
+        PrefetchError(
+            .notFound, "\(what): its results were kept for a time after its end (--keep, 7 days)",
+            hint: "run the same list again: what is in the cache is not downloaded again")
+    }
+
+    /// Why a queue shows no batch: those that there were have lapsed, or it may be another one that is meant.
+    package func absence() async throws(RedisError) -> String {
+        if try await !batchNames().isEmpty {
+            return "no batches: those that there were have lapsed (--keep, 7 days after their end)"
+        }
+        let others = await otherQueues(with: "")
+        return others.isEmpty ? "no batches" : "no batches in queue '\(queueName)'; there are \(Self.names(others))"
+    }
+
+    /// `'a', 'b' and 3 others`
+    private static func names(_ queues: [String]) -> String {
+        let named = queues.prefix(5).map { "'\($0)'" }.joined(separator: ", ")
+        return named + (queues.count > 5 ? " and \(queues.count - 5) others" : "")
+    }
+
+    /// What a worker says of a queue of which Redis knows nothing while it has others; nil if that is not so.
+    package func unknownQueue() async throws(RedisError) -> String? {
+        guard try await batchNames().isEmpty else { return nil }
+        let others = await otherQueues(with: "")
+        guard !others.isEmpty else { return nil }
+        return "queue '\(queueName)' has no batch; this Redis has the queues \(Self.names(others)) (--queue)"
     }
 
     /// The newest batch of a list with this hash, and the newest that is still running, without retries and without open batches, of which

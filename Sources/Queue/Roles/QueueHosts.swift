@@ -53,10 +53,12 @@ package struct QueueHosts: Sendable {
         func milliseconds(_ seconds: Double) -> RedisArgument { RedisArgument(Int(max(0, seconds * 1000))) }
         var arguments: [RedisArgument] = []
         for item in news {
+            let latency = item.latency?.fields
             arguments += [
                 RedisArgument(Self.keyPart(item.host)), RedisArgument(item.state.rawValue),
                 milliseconds(item.until - now), milliseconds(now - item.since), RedisArgument(item.failures),
-                RedisArgument(item.error.code.rawValue), RedisArgument(String(item.error.message.prefix(200))),
+                RedisArgument(latency?.now ?? item.error?.code.rawValue ?? 0),
+                RedisArgument(latency.map { String($0.best) } ?? String((item.error?.message ?? "").prefix(200))),
             ]
         }
         _ = try await redis.run(Self.note, arguments)
@@ -113,6 +115,62 @@ package struct QueueHosts: Sendable {
 
     private static func keyPart(_ site: RobotsSite) -> String {
         "\(String(site.agent.unicodeScalars.prefix(64)).asciiLowercased) \(keyPart(site.site))"
+    }
+
+    private static let askWitnesses = QueueScript.script(PackageResources.WITNESSES_lua)
+
+    /// An image that a worker has fetched, by which another can tell whether its own network works.
+    package struct Witness: Sendable, Equatable {
+        package var url: String
+        /// Requests per second that its host may be sent; nil: no limit.
+        package var rate: Double?
+        /// Milliseconds since it was fetched.
+        package var age = 0
+
+        package init(url: String, rate: Double? = nil) {
+            (self.url, self.rate) = (url, rate)
+        }
+
+        fileprivate init?(note: String, age: Int) {
+            let words = note.split(atByte: " ", maxSplits: 1)
+            guard words.count == 2 else { return nil }
+            self.init(url: String(words[1]), rate: Double(words[0]).flatMap { $0 > 0 && $0 < 1e6 ? $0 : nil })
+            self.age = age
+        }
+
+        fileprivate var note: String { "\(rate.map { String($0) } ?? "-") \(url)" }
+    }
+
+    /// Longer URLs are no witnesses.
+    private static let longestWitness = 2_048
+
+    /// Tells other workers of images fetched here; returns how many workers are registered, and such images of the last minute, newest
+    /// first.
+    package func witnesses(
+        adding own: [Witness] = [], most: Int = 16
+    ) async throws(RedisError) -> (workers: Int, witnesses: [Witness]) {
+        let notes = own.filter { $0.url.utf8.count <= Self.longestWitness }.map { RedisArgument($0.note) }
+        let reply = try await redis.run(Self.askWitnesses, [RedisArgument(most)] + notes).array ?? []
+        let found = reply.dropFirst().compactMap { value -> Witness? in
+            guard let parts = value.array, parts.count == 2, let note = parts[0].string, let age = parts[1].int else {
+                return nil
+            }
+            return Witness(note: note, age: age)
+        }
+        return (reply.first?.int ?? 0, found)
+    }
+
+    private static let failure = QueueScript.script(PackageResources.FAILURE_lua)
+
+    /// How a download ended that other processes waited for, a moment ago; nil: that is not known.
+    /// * `question`: a digest of what was asked for, and how.
+    /// * `error`: how it ended, to tell others; nil: only asks.
+    @discardableResult
+    package func failure(
+        of question: String, telling error: WebImageError? = nil
+    ) async throws(RedisError) -> WebImageError? {
+        let arguments = [RedisArgument(question), RedisArgument(error?.note ?? "")]
+        return try await redis.run(Self.failure, arguments).string.flatMap { WebImageError(note: $0) }
     }
 
     private static let tallyHosts = QueueScript.script(PackageResources.HOSTS_lua)

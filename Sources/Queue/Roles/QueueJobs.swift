@@ -15,6 +15,10 @@ package struct QueueJobs: Sendable {
         package var deliveries: Int
         /// Deaths while the job's one URL was being decoded; with no other image from the second on.
         package var marks: Int
+        /// How many other workers gave it back because of their own network.
+        package var doubts = 0
+        /// How many workers were registered when it was claimed.
+        package var workers = 1
 
         package var batch: BatchIdentity { BatchIdentity(id: job.batch, nonce: nonce) }
         /// The name of the claim in Redis.
@@ -25,6 +29,8 @@ package struct QueueJobs: Sendable {
         case claimed([Claim])
         /// The worker is paused until the next change of its settings.
         case paused
+        /// There are only jobs that others have to judge: this worker's rules refuse them.
+        case left
         /// The registration is gone (reaped): the worker joins again under a new name.
         case lost
     }
@@ -46,11 +52,16 @@ package struct QueueJobs: Sendable {
                     RedisArgument(urls), RedisArgument(above?.rawValue ?? ""),
                 ]
             ).array ?? []
-        if reply.first?.string == "PAUSED" { return .paused }
-        guard reply.first?.string == "OK" else { return .lost }
+        switch reply.first?.string {
+        case "PAUSED": return .paused
+        case "LEFT": return .left
+        case "OK": break
+        default: return .lost
+        }
         tell(reply.last?.array ?? [])
         var claims: [Claim] = []
-        for start in stride(from: 1, to: reply.count - 5, by: 6) {
+        let workers = reply.dropFirst().first?.int ?? 1
+        for start in stride(from: 2, to: reply.count - 6, by: 7) {
             let nonce = reply[start + 1].string ?? ""
             guard let payload = reply[start].bytes, let job = PrefetchJob(payload) else {
                 try await bury(worker: worker, nonce: nonce, head: Array((reply[start].bytes ?? []).prefix(200)))
@@ -62,7 +73,8 @@ package struct QueueJobs: Sendable {
             claims.append(
                 Claim(
                     job: job, nonce: nonce, priority: priority, outcomes: outcomes,
-                    deliveries: reply[start + 4].int ?? 0, marks: reply[start + 5].int ?? 0))
+                    deliveries: reply[start + 4].int ?? 0, marks: reply[start + 5].int ?? 0,
+                    doubts: reply[start + 6].int ?? 0, workers: workers))
         }
         return .claimed(claims)
     }
@@ -122,6 +134,43 @@ package struct QueueJobs: Sendable {
         _ = try await redis.run(Self.mark, [RedisArgument(worker), RedisArgument(claim ?? "")])
     }
 
+    package enum Unstored: String, Sendable {
+        /// Others have still to try it.
+        case leave = "LEAVE"
+        /// There is no other.
+        case tryAgain = "AGAIN"
+        /// Every worker that works has tried it.
+        case end = "END"
+    }
+
+    private static let unstored = QueueScript.script(PackageResources.UNSTORED_lua)
+
+    /// Records that a worker could not store the image of a URL although its disk takes others; returns whose turn it is.
+    /// * `claim`: the name of the claim.
+    /// * `tries`: how often the worker has tried.
+    package func unstored(
+        worker: String, claim: String, position: Int, tries: Int
+    ) async throws(RedisError) -> Unstored {
+        let arguments = [
+            RedisArgument(worker), RedisArgument(claim), RedisArgument(position), RedisArgument(tries),
+        ]
+        return Unstored(rawValue: try await redis.run(Self.unstored, arguments).string ?? "") ?? .leave
+    }
+
+    private static let refused = QueueScript.script(PackageResources.REFUSED_lua)
+
+    /// Records that a worker's own rules refuse URLs of a job; returns those that the rules of all others refuse too.
+    /// * `claim`: the name of the claim.
+    /// * `rules`: those of the worker, as in its record.
+    package func refused(
+        worker: String, claim: String, rules: String, positions: [Int]
+    ) async throws(RedisError) -> Set<Int> {
+        let arguments =
+            [RedisArgument(worker), RedisArgument(claim), RedisArgument(rules)] + positions.map { RedisArgument($0) }
+        let ended = try await redis.run(Self.refused, arguments).array ?? []
+        return Set(ended.compactMap(\.int))
+    }
+
     private static let keep = QueueScript.script(PackageResources.KEEP_lua)
 
     /// Gives back all claims of the worker in Redis except these; returns how many, nil if the worker is not registered.
@@ -133,11 +182,13 @@ package struct QueueJobs: Sendable {
     private static let release = QueueScript.script(PackageResources.RELEASE_lua)
 
     /// Gives back the named claims, or all. `leaving` ends the registration too.
+    /// * `doubted`: those of the claims in which URLs failed by the worker's own network.
     @discardableResult
-    package func release(worker: String, jobs: [String] = [], leaving: Bool) async throws(RedisError) -> Int {
-        try await redis.run(
-            Self.release, [RedisArgument(worker), leaving ? "1" : "0"] + jobs.map { RedisArgument($0) }
-        ).int ?? 0
+    package func release(
+        worker: String, jobs: [String] = [], doubted: Set<ByteText> = [], leaving: Bool
+    ) async throws(RedisError) -> Int {
+        let names = jobs.map { RedisArgument(doubted.contains($0) ? "~\($0)" : $0) }
+        return try await redis.run(Self.release, [RedisArgument(worker), leaving ? "1" : "0"] + names).int ?? 0
     }
 
     /// The dead-letter list, newest first: the first bytes of each element, and how many there are.

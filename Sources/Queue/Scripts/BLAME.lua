@@ -11,7 +11,7 @@ if redis.call('HDEL', own(ARGV[1]), ARGV[2]) == 0 then return 0 end
 if not isOf(id, nonce) then return 0 end
 local job, n = jobOf(ARGV[2]), 0
 local before = redis.call('HMGET', tries(id), job, job .. '!')
-redis.call('HDEL', tries(id), job, job .. '!')
+redis.call('HDEL', tries(id), job, job .. '!', job .. '?', job .. '~', job .. '^')
 for i = #ARGV - 2, 3, -3 do
   local name = ARGV[i]
   if giveBack(name .. '@' .. nonce, ARGV[i + 1]) and ARGV[i + 2] == '1' then

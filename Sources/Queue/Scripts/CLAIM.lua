@@ -2,9 +2,11 @@
 -- CLAIM: the next jobs for a worker. Ends batches whose deadline has passed first.
 -- ARGV: worker, sequence number of this claim, most jobs, lease in ms, URLs after which no further job is claimed,
 -- a priority ("": none): nothing is claimed unless it is the turn of a higher one.
--- Result: `LOST`; `PAUSED`; or `OK`, then (payload, nonce of its batch, its priority, outcome bytes, deliveries, marks)
--- of each job, then, if there are any, a list of notices (kind, batch, text): `DEAD` and the first bytes of an invalid
--- job that is on the dead-letter list now, or `BROKEN` and why a batch was taken out.
+-- Result: `LOST`; `PAUSED`; `LEFT` if there are only jobs that it leaves to others; or `OK`, the
+-- number of registered workers, then (payload, nonce of its batch, its priority, outcome bytes, deliveries, marks,
+-- how many other workers gave it back because of their own network) of each job, then, if there are any, a list of
+-- notices (kind, batch, text): `DEAD` and the first bytes of an invalid job that is on the dead-letter list now, or
+-- `BROKEN` and why a batch was taken out.
 -- Cost: O(jobs), plus one step per ready batch that has used its share.
 -- Again: with the same number the same jobs, as far as the worker still has them; notices are returned once.
 --
@@ -12,6 +14,9 @@
 -- slower the more it may have, and the one whose clock is behind is next. One that had no jobs begins at the time of
 -- the others. Batches of one priority take turns by jobs, and share by URLs: one that has had its 256 waits until all
 -- others have had theirs, so that a list in jobs of 2 is not delayed by one in jobs of 256.
+--
+-- A job of which only URLs are open that this worker's rules refuse, while others have still to judge them (REFUSED),
+-- is left to those: it moves to the end of its list.
 --
 -- A key of a wrong type must not block the other batches: its batch leaves the ready lists with a field `broken` until
 -- `prefetch-coord fsck --repair` has repaired it, and its jobs are pushed back.
@@ -23,26 +28,51 @@ local worker, wanted, urls, above = ARGV[1], tonumber(ARGV[3]), tonumber(ARGV[5]
 if not redis.call('ZSCORE', K .. ':workers', worker) then return {'LOST'} end
 redis.call('ZADD', K .. ':workers', 'XX', now() + tonumber(ARGV[4]), worker)
 endDue()
-local out = {'OK'}
+local out = {'OK', redis.call('ZCARD', K .. ':workers')}
 -- The state of jobs of one batch, for the worker. Reads everything first, so that an error leaves nothing behind.
 local function about(id, names)
   local fields, told = {}, {}
   for _, name in ipairs(names) do
     fields[#fields + 1] = name
     fields[#fields + 1] = name .. '!'
+    fields[#fields + 1] = name .. '~'
+    fields[#fields + 1] = name .. '^'
   end
   local t = redis.call('HMGET', tries(id), unpack(fields))
   for i, name in ipairs(names) do
     local start, n = name:match(':(%d+):(%d+)$')
-    told[i] = {redis.call('GETRANGE', outcomes(id), start, start + n - 1), t[2 * i - 1] or '0', t[2 * i] or '0'}
+    local doubts = 0
+    for other in (t[4 * i - 1] or ''):gmatch('%S+') do doubts = doubts + (other == worker and 0 or 1) end
+    told[i] = {redis.call('GETRANGE', outcomes(id), start, start + n - 1), t[4 * i - 3] or '0', t[4 * i - 2] or '0',
+      tostring(doubts)}
+    told[i].refused = t[4 * i]
+    told[i].count = tonumber(n)
   end
   return told
+end
+-- Whether others have still to judge what is open of a job, and this worker's rules refuse all of it.
+local rules, others
+local function isLeft(told)
+  if not told.refused then return false end
+  if not rules then
+    rules = (redis.call('HGET', K .. ':w:' .. worker, 'rules') or ''):match('^%S+') or ''
+    others = otherRules(worker, rules)
+  end
+  local refused, waits = {}, false
+  for at, of in told.refused:gmatch('(%d+) (%S+)\n') do refused[at .. ' ' .. of] = true end
+  for at = 0, told.count - 1 do
+    if (told[1]:byte(at + 1) or 0) == 0 then
+      if not refused[at .. ' ' .. rules] then return false end
+      for of in pairs(others) do waits = waits or not refused[at .. ' ' .. of] end
+    end
+  end
+  return waits
 end
 local function give(payload, nonce, priority, told)
   out[#out + 1] = payload
   out[#out + 1] = nonce
   out[#out + 1] = priority or 'normal'
-  for _, word in ipairs(told) do out[#out + 1] = word end
+  for i = 1, 4 do out[#out + 1] = told[i] end
 end
 local last = redis.call('HMGET', own(worker), '#seq', '#jobs')
 if last[1] == ARGV[2] then
@@ -57,19 +87,30 @@ if last[1] == ARGV[2] then
 end
 if redis.call('HGET', K .. ':w:' .. worker, 'paused') == '1' then return {'PAUSED'} end
 if redis.call('EXISTS', K .. ':paused') == 1 then return out end
--- The batch of a ready list whose turn it is, and its credit if it has to share.
+-- How many jobs of a batch were left to others, the batches that have no other ones or too many of them, and the
+-- priorities that have only such batches.
+local seen, passed, closed = {}, {}, {}
+-- The batch of a ready list whose turn it is, and its credit if it has to share. Nil: all are passed.
 local function pick(list)
   local count = redis.call('LLEN', list)
-  if count < 2 then return redis.call('LINDEX', list, 0) end
+  if count < 2 then
+    local id = redis.call('LINDEX', list, 0)
+    return not passed[id] and id or nil
+  end
   while true do
+    local isOpen = false
     for _ = 1, count do
       local id = redis.call('LMOVE', list, list, 'LEFT', 'RIGHT')
-      local known = redis.pcall('HGET', batch(id), 'credit')
-      -- Not a hash: `take` reports it.
-      if type(known) == 'table' then return id end
-      local credit = tonumber(known or '') or 256
-      if credit > 0 then return id, credit end
+      if not passed[id] then
+        isOpen = true
+        local known = redis.pcall('HGET', batch(id), 'credit')
+        -- Not a hash: `take` reports it.
+        if type(known) == 'table' then return id end
+        local credit = tonumber(known or '') or 256
+        if credit > 0 then return id, credit end
+      end
     end
+    if not isOpen then return nil end
     for _, id in ipairs(redis.call('LRANGE', list, 0, -1)) do
       local owed = tonumber(redis.call('HGET', batch(id), 'credit') or '') or 0
       -- No batch owes that much, and nan is not a number: foreign values must not make this loop endless.
@@ -78,7 +119,7 @@ local function pick(list)
     end
   end
 end
-local names, told, claimed = {}, {}, 0
+local names, told, claimed, left = {}, {}, 0, 0
 -- Name, batch, first line and number of URLs of a job; nil if it is none.
 local function read(payload)
   local name = payload:sub(1, 200):match('^prefetch%-job [12] ([^%s@]+) ')
@@ -122,9 +163,31 @@ local function take(id, credit, held, most)
   end
   if #good == 0 then return 0 end
   local each = about(id, good)
-  redis.call('HSET', own(worker), unpack(fields))
-  if credit then redis.call('HSET', batch(id), 'credit', credit - size) end
+  local kept, back = {}, {}
   for i = 1, #good do
+    if isLeft(each[i]) then
+      back[#back + 1] = fields[2 * i]
+      size = size - each[i].count
+    else
+      kept[#kept + 1] = i
+    end
+  end
+  local claims = {}
+  for _, i in ipairs(kept) do
+    claims[#claims + 1] = fields[2 * i - 1]
+    claims[#claims + 1] = fields[2 * i]
+  end
+  if #kept > 0 then redis.call('HSET', own(worker), unpack(claims)) end
+  if #back > 0 then
+    redis.call(m[2] == 'lifo' and 'RPUSH' or 'LPUSH', jobs(id), unpack(back))
+    ready(id)
+    left = left + #back
+    seen[id] = (seen[id] or 0) + #back
+    passed[id] = seen[id] >= math.min(16, redis.call('LLEN', jobs(id)))
+  end
+  if #kept == 0 then return 0 end
+  if credit then redis.call('HSET', batch(id), 'credit', credit - size) end
+  for _, i in ipairs(kept) do
     give(fields[2 * i], nonce, m[5], each[i])
     names[#names + 1] = fields[2 * i - 1]
   end
@@ -133,26 +196,31 @@ end
 -- A single ready batch gives all wanted jobs in one turn.
 local lists = 0
 for _, p in ipairs({'high', 'normal', 'low'}) do lists = lists + redis.call('LLEN', K .. ':ready:' .. p) end
-while #names < wanted and claimed < urls and #told < 48 do
-  local priority, clock = turn()
+while #names < wanted and claimed < urls and #told < 48 and left < 64 do
+  local priority, clock = turn(closed)
   if not priority or above ~= '' and ranks[priority] >= ranks[above] then break end
   local id, credit = pick(K .. ':ready:' .. priority)
-  local held = {}
-  local ok, size = pcall(take, id, credit, held, lists == 1 and wanted - #names or 1)
-  if ok then
-    claimed = claimed + size
-    redis.call('HSET', K .. ':turns', 'now', clock, priority, clock + size * steps[priority])
-  else
-    local err = size
-    -- In their old order, whichever end they came from.
-    for i = #(held.payloads or {}), 1, -1 do
-      redis.pcall(held.order == 'lifo' and 'LPUSH' or 'RPUSH', jobs(id), held.payloads[i])
+  if id then
+    local held = {}
+    local ok, size = pcall(take, id, credit, held, lists == 1 and wanted - #names or 1)
+    if ok then
+      claimed = claimed + size
+      redis.call('HSET', K .. ':turns', 'now', clock, priority, clock + size * steps[priority])
+    else
+      local err = size
+      -- In their old order, whichever end they came from.
+      for i = #(held.payloads or {}), 1, -1 do
+        redis.pcall(held.order == 'lifo' and 'LPUSH' or 'RPUSH', jobs(id), held.payloads[i])
+      end
+      takeOut(id)
+      redis.pcall('HSET', batch(id), 'broken', words(err))
+      for _, word in ipairs({'BROKEN', id, words(err)}) do told[#told + 1] = word end
     end
-    takeOut(id)
-    redis.pcall('HSET', batch(id), 'broken', words(err))
-    for _, word in ipairs({'BROKEN', id, words(err)}) do told[#told + 1] = word end
+  else
+    closed[priority] = true
   end
 end
 if #names > 0 then redis.call('HSET', own(worker), '#seq', ARGV[2], '#jobs', table.concat(names, ' ')) end
 if #told > 0 then out[#out + 1] = told end
+if #out == 2 and left > 0 then return {'LEFT'} end
 return out

@@ -3,7 +3,8 @@
 -- state that still holds, and its failures are a number of concurrent transfers. Beyond 1,000 hosts, notes that ended
 -- two minutes ago are removed. `#v` counts the changes; heartbeats return it to all workers.
 -- ARGV: (host, `silent`, `busy`, `slow` or `good`, ms from now until requests may start, ms since it is so, failures in
--- a row, code of the last error, its text) of each host.
+-- a row, code of the last error, its text) of each host; of a slow one in place of the last two the ms to its first
+-- byte, now and at best.
 -- Result: 1.
 -- Cost: O(hosts).
 -- Again: the same, and shared once more.

@@ -24,7 +24,7 @@
 -- they were reported.
 
 local worker, id, nonce, most, at = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), 7
-local m = redis.call('HMGET', batch(id), 'state', 'recount', 'nonce', 'created')
+local m = redis.call('HMGET', batch(id), 'state', 'recount', 'nonce', 'created', 'pace')
 if (m[3] or '') ~= nonce then m = {'gone'} end
 -- Type checks before the first write: a script that fails in the middle has written outcomes without their counts.
 redis.call('HLEN', own(worker))
@@ -131,8 +131,14 @@ local function settle(name, start, n, isFinal, said, lengths)
   if c > 0 or isFinal and redis.call('HEXISTS', own(worker), name .. '@' .. nonce) == 1 then
     heard[#heard + 1] = name
     heard[#heard + 1] = name .. '!'
+    if isFinal then heard[#heard + 1] = name .. '~' end
   end
-  if isFinal and (#old < n or old:find('\0', 1, true)) then
+  local isOpen = #old < n or old:find('\0', 1, true)
+  if not isOpen then
+    heard[#heard + 1] = name .. '?'
+    heard[#heard + 1] = name .. '^'
+  end
+  if isFinal and isOpen then
     local claim = name .. '@' .. nonce
     local payload = redis.call('HGET', own(worker), claim)
     if payload then back[#back + 1] = {claim, payload} end
@@ -164,7 +170,7 @@ if new > 0 then
     redis.call('HINCRBY', counts(id), worker .. ':' .. code, c)
   end
   for code, c in pairs(recount) do redis.call('HINCRBY', batch(id), 'r' .. code, c) end
-  redis.call('HINCRBY', batch(id), 'finished', new)
+  local finished = redis.call('HINCRBY', batch(id), 'finished', new)
   if skippedNew > 0 then redis.call('HINCRBY', batch(id), 'skipped', skippedNew) end
   if bytes > 0 then
     redis.call('HINCRBY', batch(id), 'bytes', bytes)
@@ -179,6 +185,17 @@ if new > 0 then
   end
   local t = string.format('%d', now())
   redis.call('HSET', batch(id), 'last', t)
+  -- Where it was some seconds ago: two marks, so that one reading tells its rate. What a longer break lies behind is
+  -- forgotten.
+  local past = number((m[5] or ''):match('(%d+) %d+ %d+ %d+$'), 0)
+  if t - past >= 8000 or t - past < 0 then
+    local sums = redis.call('HMGET', batch(id), 'skipped', 'bytes')
+    local mark = string.format('%s %d %d %d', t, finished, number(sums[1], 0), number(sums[2], 0))
+    local before = past == 0 and number(m[4], 0) or past
+    local isNear = t - before >= 0 and t - before < 16000
+    local older = past > 0 and m[5]:match('(%d+ %d+ %d+ %d+)$') or string.format('%d 0 0 0', before)
+    redis.call('HSET', batch(id), 'pace', (isNear and older or mark) .. ' ' .. mark)
+  end
   local function list(urls, ttls, tails)
     local known, parole, metas, latest = {}, {}, {}, {}
     local lapses = {key = K .. ':failed:lapses', urls = {}, places = {}}

@@ -9,7 +9,8 @@
 local id, _, _, nonce = parts(ARGV[2])
 if redis.call('HDEL', own(ARGV[1]), ARGV[2]) == 0 then return 0 end
 if not isOf(id, nonce) then return 1 end
-redis.call('HDEL', tries(id), jobOf(ARGV[2]), jobOf(ARGV[2]) .. '!')
+local job = jobOf(ARGV[2])
+redis.call('HDEL', tries(id), job, job .. '!', job .. '?', job .. '~', job .. '^')
 for i = #ARGV - 1, 3, -2 do
   if giveBack(ARGV[i] .. '@' .. nonce, ARGV[i + 1]) then redis.call('HSET', tries(id), ARGV[i], '2') end
 end

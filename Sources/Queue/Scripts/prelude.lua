@@ -86,12 +86,12 @@ end
 local steps = {high = 4, normal = 11, low = 44}
 local ranks = {high = 1, normal = 2, low = 3}
 -- The priority that is next, and its clock; nil if none has jobs. Its clock is behind those of the others that have
--- jobs. One that had none begins at the time of the last claim.
-local function turn()
+-- jobs. One that had none begins at the time of the last claim. `closed`: priorities that are left out; nil: none.
+local function turn(closed)
   local clocks = redis.call('HMGET', K .. ':turns', 'now', 'high', 'normal', 'low')
   local at, first, behind = number(clocks[1], 0), nil, nil
   for i, p in ipairs({'high', 'normal', 'low'}) do
-    if redis.call('EXISTS', K .. ':ready:' .. p) == 1 then
+    if not (closed and closed[p]) and redis.call('EXISTS', K .. ':ready:' .. p) == 1 then
       local clock = math.max(at, number(clocks[i + 1], 0))
       if not first or clock < behind then first, behind = p, clock end
     end
@@ -181,6 +181,20 @@ local function depart(worker, state)
   redis.pcall('HSET', K .. ':w:' .. worker, 'state', state, 'ended', t)
   redis.pcall('EXPIRE', K .. ':w:' .. worker, 86400)
 end
+-- The rules of registered workers that work, not paused, in trouble or held, as far as they differ from these.
+local function otherRules(worker, rules)
+  local others = {}
+  for _, name in ipairs(redis.call('ZRANGE', K .. ':workers', string.format('(%d', now()), '+inf', 'BYSCORE')) do
+    if name ~= worker then
+      local m = redis.pcall('HMGET', K .. ':w:' .. name, 'rules', 'trouble', 'held', 'paused')
+      local known = not m.err and (m[1] or ''):match('^%S+')
+      if known and known ~= rules and (m[2] or '') == '' and (m[3] or '') == '' and m[4] ~= '1' then
+        others[known] = true
+      end
+    end
+  end
+  return others
+end
 -- Number of URLs of a job without an outcome.
 local function openOf(job)
   local id, base, n = parts(job)
@@ -221,17 +235,17 @@ local function close(id, state, by)
   keepFor(id, math.min(number(redis.call('HGET', batch(id), 'keep'), 0), 3153600000))
 end
 -- Ends a batch as `done` if every URL has ended, as `cancelled` if its `finish_at` is reached, or if more of its URLs
--- are skipped than `max_failures` allows: a number, or from 1,000 ended URLs on a share of these.
+-- fail than `max_failures` allows: a number, or from 1,000 ended URLs on a share of these. `filtered` is no failure.
 local function closeIfComplete(id)
   local m = redis.call('HMGET', batch(id), 'state', 'sealed', 'finished', 'total', 'finish_at', 'max_failures',
-    'skipped')
+    'skipped', 'o21')
   if m[1] ~= 'running' then return end
   local finished, total = number(m[3], -1), number(m[4], -2)
   if m[2] == '1' and finished == total then return close(id, 'done') end
   if m[6] then
     local percent = tonumber((m[6]:match('^(.+)%%$')) or '')
     local most = percent and finished * percent / 100 or number(m[6], math.huge)
-    if (not percent or finished >= 1000) and number(m[7], 0) > most then
+    if (not percent or finished >= 1000) and number(m[7], 0) - number(m[8], 0) > most then
       return close(id, 'cancelled', 'max-failures')
     end
   end

@@ -97,8 +97,7 @@ public final class CacheEntry: Sendable {
     }
 
     private func unreadable() -> WebImageError {
-        let code = errno
-        return WebImageError(.localFault, "cannot read \(path): \(errnoText(code))", underlyingCode: code)
+        .fileFault("read \(path)")
     }
 }
 

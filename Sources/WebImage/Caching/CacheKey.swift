@@ -40,11 +40,11 @@ public struct CacheKey: Sendable, Hashable, CustomStringConvertible {
 
     var lockFile: Int { Int(digest[31]) % Self.lockFileCount }
 
-    /// Offset of the locked byte, 62 bits: the end of the range must fit into off_t (fcntl(2)).
+    /// Offset of the locked byte, 61 bits: with two more for other bytes the end of the range must fit into off_t (fcntl(2)).
     var lockOffset: Int64 {
         var offset: UInt64 = 0
         for index in 16..<24 { offset = offset << 8 | UInt64(digest[index]) }
-        return Int64(offset >> 2)
+        return Int64(offset >> 3)
     }
 
     /// 256 leaves, like git: with 65,536 a list of ten thousand images creates a directory for nearly each, and mkdir with its block costs

@@ -8,20 +8,15 @@ extension ImageCache {
         public var maxMemoryCost = 64 << 20
         /// Maximum number of images in memory; 0 (default): no limit.
         public var maxMemoryCountLimit = 0
-        /// Replaces the cache's own memory store, without the two limits above (`memoryCacheClass`); default nil.
-        public var memoryStore: (any MemoryImageStore)?
         /// Maximum age in seconds for ``ImageCache/deleteOldFiles()``; default a week; negative: no limit; 0: every image.
         public var maxDiskAge: Double = 7 * 86_400
         /// Maximum disk usage in bytes for ``ImageCache/deleteOldFiles()``; 0 (default): no limit.
         public var maxDiskSize = 0
-        /// Which date determines the age of a file; default the modification date. A `diskStore` has dates of its own.
+        /// Which date determines the age of a file; default the modification date.
         public var diskCacheExpireType: DiskCache.ExpireType {
             get { disk.expireType }
             set { disk.expireType = newValue }
         }
-        /// Replaces the cache's directory as image store (`diskCacheClass`); default nil. The directory, still ``ImageCache/disk``, then
-        /// has transfer locks and large bodies in transfer, but no image. Workers always use it for the guarantees of a ``DiskCache``.
-        public var diskStore: (any DiskImageStore)?
         /// Settings of the directory.
         public var disk = DiskCache.Configuration()
         /// The level to which the cache's own calls verify images; default `decode`. A manager uses the level of its configuration.

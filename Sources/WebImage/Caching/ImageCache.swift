@@ -8,7 +8,7 @@ public final class ImageCache: Sendable {
     /// Maps an absolute URL to a key; nil keeps the URL.
     public typealias KeyFilter = @Sendable (_ url: String) -> String?
 
-    /// The directory: the images on disk, unless the configuration has a `diskStore`, and the locks between processes.
+    /// The directory: the images on disk, and the locks between processes.
     public let disk: DiskCache
     /// The images in memory; nil if `shouldCacheImagesInMemory` is false.
     public let memory: MemoryCache?
@@ -28,16 +28,12 @@ public final class ImageCache: Sendable {
         transfers = try TransferLock(disk, waitLimit: configuration.transferTimeout)
         memory =
             configuration.shouldCacheImagesInMemory
-            ? configuration.memoryStore.map { MemoryCache($0) }
-                ?? MemoryCache(
-                    maxMemoryCost: configuration.maxMemoryCost, maxMemoryCountLimit: configuration.maxMemoryCountLimit)
+            ? MemoryCache(
+                maxMemoryCost: configuration.maxMemoryCost, maxMemoryCountLimit: configuration.maxMemoryCountLimit)
             : nil
         self.configuration = configuration
         self.cacheKeyFilter = cacheKeyFilter
     }
-
-    /// The store of the images: the configuration's `diskStore`, or ``disk``.
-    public var store: any DiskImageStore { configuration.diskStore ?? DirectoryImageStore(disk) }
 
     /// The key of an image (SDWebImageManager's `cacheKeyForURL:`).
     public func key(for url: String) -> String { cacheKeyFilter?(url) ?? url }
@@ -80,7 +76,7 @@ extension ImageCache {
 
 // MARK: - Finding
 
-// A manager's access to stored images, wherever they are. All methods block.
+// A manager's access to stored images. All methods block.
 extension ImageCache {
     /// Finds an image. One below `level` is verified now, and raised or moved aside. One that cannot be verified is found only with `keep`.
     /// * `name`: that of `key`, if it is known.
@@ -88,10 +84,9 @@ extension ImageCache {
         _ key: String, named name: CacheKey? = nil, atLeast level: ValidationLevel,
         unverifiable: UnverifiableFormats = .skip, coder: ImageCoder
     ) throws(WebImageError) -> FoundImage? {
-        if let store = configuration.diskStore { return try find(key, in: store, level, unverifiable, coder) }
         guard let entry = try disk.find(forKey: key, named: name ?? CacheKey(key), atLeast: level) else { return nil }
         if !entry.needsVerification, let record = entry.record {
-            return FoundImage(place: .file(entry), info: record.info, bytes: nil)
+            return FoundImage(entry: entry, info: record.info, bytes: nil)
         }
         let call = disk.folder.calls.begin()
         let read = Result { () throws(WebImageError) in try entry.bytes() }
@@ -110,80 +105,17 @@ extension ImageCache {
         }
         // A kept image that cannot be verified stays at its level.
         if entry.record.map({ $0.level < info.level }) ?? true { _ = try disk.images.raise(entry, to: info) }
-        return FoundImage(place: .file(entry), info: info, bytes: bytes)
+        return FoundImage(entry: entry, info: info, bytes: bytes)
     }
 
-    /// The record of a custom store is trusted only for bytes with its digest; they are read in any case.
-    func find(
-        _ key: String, in store: any DiskImageStore, _ level: ValidationLevel,
-        _ unverifiable: UnverifiableFormats, _ coder: ImageCoder
-    ) throws(WebImageError) -> FoundImage? {
-        guard var image = try store.image(forKey: key) else { return nil }
-        let (body, record) = (image.body, image.record)
-        do throws(WebImageError) {
-            let (info, digest) = try body.withUnsafeBytes { bytes throws(WebImageError) in
-                let digest = record?.digest == nil ? nil : SHA256.hash(bytes)
-                guard (record?.length ?? bytes.count) == bytes.count, record?.digest == digest else {
-                    throw WebImageError(.badImageData, "other bytes than those that were stored")
-                }
-                if let record, digest != nil, record.level >= level { return (record.info, digest) }
-                return (try coder.verify(bytes, level: level, unverifiable: unverifiable), digest)
-            }
-            if (record?.level ?? .none) < info.level {
-                image.record = CacheRecord(
-                    info, length: body.count, digest: digest, storedAt: record?.storedAt ?? WallClock.seconds)
-                if let record = image.record {
-                    try store.describe(record: record, validators: image.validators, forKey: key)
-                }
-            }
-            return FoundImage(place: .stored(image, path: store.path(forKey: key)), info: info, bytes: nil)
-        } catch {
-            if error.code == .localFault { throw error }
-            guard error.code == .badImageData else { return nil }
-            try store.remove(forKey: key)
-            return nil
-        }
-    }
-
-    func memoryImage(of found: FoundImage, _ key: String) throws(WebImageError) -> MemoryImage? {
+    /// Nil if the file was truncated just now; it is moved aside.
+    func memoryImage(of found: FoundImage) throws(WebImageError) -> MemoryImage? {
         let bytes = try found.read()
-        guard bytes.count == found.size else {
-            try discard(found, key)
+        guard bytes.count == found.entry.size else {
+            disk.images.moveAside(found.entry)
             return nil
         }
-        return MemoryImage(bytes: bytes, info: found.info, digest: found.record?.digest)
-    }
-
-    func discard(_ found: FoundImage, _ key: String) throws(WebImageError) {
-        switch found.place {
-        case .file(let entry): disk.images.moveAside(entry)
-        case .stored: try configuration.diskStore?.remove(forKey: key)
-        }
-    }
-
-    /// Whether there is an image of at least this level, by its record alone.
-    func has(_ key: String, atLeast level: ValidationLevel) throws(WebImageError) -> Bool {
-        guard let store = configuration.diskStore else {
-            return try disk.find(forKey: key, atLeast: level).map { !$0.needsVerification } ?? false
-        }
-        guard let record = try store.image(forKey: key)?.record else { return false }
-        return record.digest != nil && record.level >= level
-    }
-
-    /// The digest of the current bytes, in whatever state.
-    func digest(forKey key: String) throws(WebImageError) -> Digest? {
-        guard let store = configuration.diskStore else {
-            return try disk.find(forKey: key, atLeast: .none)?.knownDigest()
-        }
-        return try store.image(forKey: key)?.body.withUnsafeBytes { bytes throws(WebImageError) in
-            SHA256.hash(bytes)
-        }
-    }
-
-    /// Path of a key's image; nil if there is none, or it has no file.
-    func existingPath(forKey key: String) -> String? {
-        guard let store = configuration.diskStore else { return disk.existingPath(forKey: key) }
-        return store.contains(key) ? store.path(forKey: key) : nil
+        return MemoryImage(bytes: bytes, info: found.info, digest: found.entry.record?.digest)
     }
 }
 
@@ -211,7 +143,7 @@ extension ImageCache {
         try await pool.run { [self] () throws(WebImageError) -> MemoryImage? in
             let removals = memory?.removals
             let found = try find(key, atLeast: configuration.validation, coder: configuration.coder)
-            guard let found, let image = try memoryImage(of: found, key) else { return nil }
+            guard let found, let image = try memoryImage(of: found) else { return nil }
             if let removals { memory?.offer(image, forKey: key, removals: removals) }
             return image
         }
@@ -225,22 +157,22 @@ extension ImageCache {
 
     /// Whether the disk has an image, complete by its record or without one (`diskImageExistsWithKey:completion:`).
     public func diskImageExists(forKey key: String) async -> Bool {
-        await pool.run { [self] in store.contains(key) }
+        await pool.run { [self] in disk.existingPath(forKey: key) != nil }
     }
 
-    /// Path of a key's file, even if it does not exist; nil without a key, or if the store has no files.
-    public func cachePath(forKey key: String?) -> String? { key.flatMap { store.path(forKey: $0) } }
+    /// Path of a key's file, even if it does not exist; nil without a key.
+    public func cachePath(forKey key: String?) -> String? { key.map { disk.images.path(of: CacheKey($0)) } }
 
     /// Disk usage of all images in bytes, in blocks of 4 KiB; known without disk access: see ``CacheAccount/usage()``.
     /// - Throws: `localFault`.
     public func totalDiskSize() async throws(WebImageError) -> Int {
-        try await pool.run { [self] () throws(WebImageError) in try store.diskUsage().size }
+        try await pool.run { [self] () throws(WebImageError) in try disk.account.usage().size }
     }
 
     /// Number of images on disk; known like ``totalDiskSize()``.
     /// - Throws: `localFault`.
     public func totalDiskCount() async throws(WebImageError) -> Int {
-        try await pool.run { [self] () throws(WebImageError) in try store.diskUsage().count }
+        try await pool.run { [self] () throws(WebImageError) in try disk.account.usage().count }
     }
 }
 
@@ -294,9 +226,9 @@ extension ImageCache {
     }
 
     private func write(_ image: MemoryImage, forKey key: String) throws(WebImageError) {
-        let body = ImageBody(image.bytes)
-        try publish(
-            body, CacheRecord(image), HTTPValidators(key: key), for: CacheKey(key), forKey: key, replacing: true)
+        try disk.images.store(
+            ImageBody(image.bytes), for: CacheKey(key), record: CacheRecord(image),
+            validators: HTTPValidators(key: key), replacing: true)
     }
 }
 
@@ -317,60 +249,6 @@ extension CacheRecord {
     }
 }
 
-// MARK: - Publishing
-
-extension ImageCache {
-    /// Publishes a verified image. A body in a file is moved into the directory without a copy. Blocks.
-    /// * `name`: that of `key`.
-    func publish(
-        _ body: ImageBody, _ record: CacheRecord, _ validators: HTTPValidators?, for name: CacheKey, forKey key: String,
-        replacing: Bool, keepsValidators: Bool = false
-    ) throws(WebImageError) {
-        guard let store = configuration.diskStore else {
-            try disk.images.store(
-                body, for: name, record: record, validators: validators, replacing: replacing,
-                keepsValidators: keepsValidators)
-            return
-        }
-        let keeps = keepsValidators || configuration.disk.keepsHTTPValidators
-        try store.store(
-            StoredImage(body: body, record: record, validators: keeps ? validators : nil), forKey: key)
-    }
-
-    /// Path of a published image; nil if the store has no files.
-    func publishedPath(_ name: CacheKey, forKey key: String) -> String? {
-        guard let store = configuration.diskStore else { return disk.images.path(of: name) }
-        return store.path(forKey: key)
-    }
-
-    /// Makes stored images survive a power cut, depending on the configured durability; custom stores do so themselves.
-    func sync() throws(WebImageError) {
-        if configuration.diskStore == nil { try disk.sync() }
-    }
-
-    func validators(of found: FoundImage) -> HTTPValidators? {
-        switch found.place {
-        case .file(let entry): disk.images.validators(of: entry)
-        case .stored(let image, _): image.validators
-        }
-    }
-
-    /// Records a revalidation: the image is as young as one fetched now.
-    /// - Returns: false if it no longer exists.
-    func renew(_ found: FoundImage, _ validators: HTTPValidators, forKey key: String) throws(WebImageError) -> Bool {
-        switch found.place {
-        case .file(let entry): return try disk.images.renew(entry, validators: validators)
-        case .stored(let image, _):
-            guard let store = configuration.diskStore, store.contains(key), var record = image.record else {
-                return false
-            }
-            record.storedAt = WallClock.seconds
-            try store.describe(record: record, validators: validators, forKey: key)
-            return true
-        }
-    }
-}
-
 // MARK: - Removing
 
 extension ImageCache {
@@ -381,7 +259,7 @@ extension ImageCache {
         guard fromDisk else { return }
         // Again afterwards: a query may have found the file before its removal and added it to memory.
         defer { memory?.remove(forKey: key) }
-        try await pool.run { [self] () throws(WebImageError) in try store.remove(forKey: key) }
+        _ = try await pool.run { [self] () throws(WebImageError) in try disk.images.remove(CacheKey(key)) }
     }
 
     /// Removes every image from memory.
@@ -398,15 +276,16 @@ extension ImageCache {
         let age = configuration.maxDiskAge < 0 ? nil : configuration.maxDiskAge
         let size = configuration.maxDiskSize > 0 ? configuration.maxDiskSize : nil
         return try await pool.run { [self] () throws(WebImageError) in
-            try store.removeExpired(olderThan: age, beyond: size)
+            // SDDiskCache continues until it is less than half.
+            try disk.sweep.run(SweepRules(maxAge: age, maxSize: size, targetSize: size.map { $0 / 2 - 1 }))
         }
     }
 
-    /// Removes every image from disk (`clearDiskOnCompletion:`), but not from memory. See ``ImageFiles/removeAll()``, or the custom store.
+    /// Removes every image from disk (`clearDiskOnCompletion:`), but not from memory. See ``ImageFiles/removeAll()``.
     /// - Returns: their number.
     /// - Throws: `localFault`; `cancelled` if the task is cancelled.
     @discardableResult
     public func clearDisk() async throws(WebImageError) -> Int {
-        try await pool.run { [self] () throws(WebImageError) in try store.removeAll() }
+        try await pool.run { [self] () throws(WebImageError) in try disk.images.removeAll() }
     }
 }

@@ -2,7 +2,7 @@ internal import Threading
 
 /// Verified images in memory (SDMemoryCache) with LRU eviction.
 ///
-/// Thread-safe; every operation takes constant time. With a custom store, that decides.
+/// Thread-safe; every operation takes constant time.
 public final class MemoryCache: Sendable {
     private struct State {
         var list = RecencyList()
@@ -14,42 +14,27 @@ public final class MemoryCache: Sendable {
     /// Maximum number of images; 0: no limit.
     public let maxMemoryCountLimit: Int
     private let state = Locked(State())
-    private let store: (any MemoryImageStore)?
 
     /// Creates an empty cache. Negative limits count as 0.
     public init(maxMemoryCost: Int = 0, maxMemoryCountLimit: Int = 0) {
         self.maxMemoryCost = max(0, maxMemoryCost)
         self.maxMemoryCountLimit = max(0, maxMemoryCountLimit)
-        store = nil
-    }
-
-    /// Creates a cache with a custom store, which has its own limits.
-    public init(_ store: any MemoryImageStore) {
-        self.store = store
-        (maxMemoryCost, maxMemoryCountLimit) = (0, 0)
     }
 
     /// Number of images.
-    public var count: Int { store?.count ?? state.withLock { $0.list.count } }
+    public var count: Int { state.withLock { $0.list.count } }
 
     /// Bytes of all images.
-    public var totalCost: Int { store?.totalCost ?? state.withLock { $0.list.cost } }
+    public var totalCost: Int { state.withLock { $0.list.cost } }
 
     /// The image of a key; counts as a use.
-    public func image(forKey key: String) -> MemoryImage? {
-        if let store { return store.image(forKey: key) }
-        return state.withLock { $0.list.use(key) }
-    }
+    public func image(forKey key: String) -> MemoryImage? { state.withLock { $0.list.use(key) } }
 
     /// Whether there is an image; does not count as a use.
-    public func contains(_ key: String) -> Bool {
-        if let store { return store.image(forKey: key) != nil }
-        return state.withLock { $0.list.peek(key) != nil }
-    }
+    public func contains(_ key: String) -> Bool { state.withLock { $0.list.peek(key) != nil } }
 
     /// Adds an image, replacing that of the key.
     public func insert(_ image: MemoryImage, forKey key: String) {
-        if let store { return store.insert(image, forKey: key) }
         state.withLock { insert(image, forKey: key, into: &$0.list) }
     }
 
@@ -59,7 +44,6 @@ public final class MemoryCache: Sendable {
             state.removals += 1
             state.list.remove(key)
         }
-        store?.remove(forKey: key)
     }
 
     /// Removes all images.
@@ -68,7 +52,6 @@ public final class MemoryCache: Sendable {
             state.removals += 1
             state.list = RecencyList()
         }
-        store?.removeAll()
     }
 
     /// Incremented by every removal.
@@ -79,22 +62,11 @@ public final class MemoryCache: Sendable {
     /// Adds an image that was found elsewhere some time ago: not if anything was removed meanwhile, because it may have been this one, and
     /// not over an image of at least the same level, which is newer.
     func offer(_ image: MemoryImage, forKey key: String, removals: Int) {
-        if let store { return offer(image, forKey: key, removals: removals, to: store) }
         state.withLock { state in
             guard state.removals == removals else { return }
             if let present = state.list.peek(key), present.info.level >= image.info.level { return }
             insert(image, forKey: key, into: &state.list)
         }
-    }
-
-    /// No lock is held during calls of the store, so images removed meanwhile are removed again.
-    private func offer(
-        _ image: MemoryImage, forKey key: String, removals: Int, to store: any MemoryImageStore
-    ) {
-        guard self.removals == removals else { return }
-        if let present = store.image(forKey: key), present.info.level >= image.info.level { return }
-        store.insert(image, forKey: key)
-        if self.removals != removals { store.remove(forKey: key) }
     }
 
     private func insert(_ image: MemoryImage, forKey key: String, into list: inout RecencyList) {

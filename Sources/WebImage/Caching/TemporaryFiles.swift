@@ -33,16 +33,6 @@ package final class TemporaryFiles: Sendable {
         return admitted
     }
 
-    /// Writes and syncs a one-byte file to check that the disk responds. Blocks while it does not.
-    /// - Throws: `localFault`, which is a response too.
-    package func probe() throws(WebImageError) {
-        guard let file = OpenFile(try open()) else { throw directory.fault("make a temporary file") }
-        var byte: UInt8 = 0
-        guard Glibc.write(file.descriptor, &byte, 1) == 1, fdatasync(file.descriptor) == 0 else {
-            throw directory.fault("write a temporary file")
-        }
-    }
-
     /// Removes temporary files older than an hour, which crashes leave on file systems without unnamed files.
     /// - Returns: their number.
     @discardableResult

@@ -62,7 +62,7 @@ package final class TransferLock: Sendable {
         }
         // Its release leaves the gate even if the lock below fails.
         let transfer = Transfer(self, byte)
-        try await lock(byte)
+        if try await lock(byte) { transfer.didWaitForOthers() }
         if !isSendingHeartbeats.load(ordering: .relaxed) { startHeartbeats() }
         return transfer
     }
@@ -124,10 +124,13 @@ package final class TransferLock: Sendable {
         }
     }
 
+    /// Whether another process waits for the one that this process transfers.
+    package func isAwaited(_ key: CacheKey) -> Bool { files.isAwaited(TransferLockFiles.Byte(key)) }
+
     /// Number of tasks of this process that wait for the one transferring the image.
-    package func waiting(for key: CacheKey) -> Int {
-        gate.waiting(TransferLockFiles.Byte(key)) ?? 0
-    }
+    package func waiting(for key: CacheKey) -> Int { waiting(for: TransferLockFiles.Byte(key)) }
+
+    func waiting(for byte: TransferLockFiles.Byte) -> Int { gate.waiting(byte) ?? 0 }
 
     /// Seconds that a task of this process has waited for another process' transfer of the image; nil if none waits.
     package func secondsWaiting(for key: CacheKey) -> Double? {
@@ -136,12 +139,18 @@ package final class TransferLock: Sendable {
     }
 
     /// Polls at growing intervals: a blocking call could not be cancelled.
-    private func lock(_ byte: TransferLockFiles.Byte) async throws(WebImageError) {
+    /// - Returns: whether another process had it.
+    private func lock(_ byte: TransferLockFiles.Byte) async throws(WebImageError) -> Bool {
         var end = ContinuousClock.now + waitLimit
         var pulse = false
         var wait = Duration.milliseconds(2)
         var isWaiting = false
-        defer { if isWaiting { contended.withLock { $0[byte] = nil } } }
+        defer {
+            if isWaiting {
+                files.setWaiting(byte, false)
+                contended.withLock { $0[byte] = nil }
+            }
+        }
         while !files.tryLock(byte) {
             guard errno == EAGAIN || errno == EACCES else {
                 throw directory.fault("lock a transfer")
@@ -150,8 +159,10 @@ package final class TransferLock: Sendable {
             if isLocked != pulse { (pulse, end) = (isLocked, .now + waitLimit) }
             guard .now < end else {
                 unlocked.withLock { _ = $0.insert(byte) }
-                return
+                return true
             }
+            // Again each time: another process that waits may have had it until now.
+            files.setWaiting(byte, true)
             if !isWaiting { contended.withLock { $0[byte] = MonotonicClock.now } }
             isWaiting = true
             do {
@@ -161,6 +172,7 @@ package final class TransferLock: Sendable {
             }
             wait = min(wait * 1.5, .milliseconds(100))
         }
+        return isWaiting
     }
 
     private static var cancelled: WebImageError {

@@ -39,7 +39,7 @@ final class TransferLockFiles: Sendable {
 
     // MARK: Heartbeats
 
-    /// A second byte per image, which only its holder locks and unlocks alternately. The first bytes' offsets end at 2^62.
+    /// A second byte per image, which only its holder locks and unlocks alternately. The first bytes' offsets end at 2^61.
     private static func second(_ byte: Byte) -> Int64 { byte.offset | 1 << 62 }
 
     /// Locks or unlocks the second byte of an image whose first byte this process holds.
@@ -49,4 +49,17 @@ final class TransferLockFiles: Sendable {
     }
 
     func isSecondLocked(_ byte: Byte) -> Bool { clinux_ofd_is_locked(files[byte.file], Self.second(byte)) == 1 }
+
+    // MARK: Waiting
+
+    /// A third byte, which one of the processes that wait has locked.
+    private static func third(_ byte: Byte) -> Int64 { byte.offset | 1 << 61 }
+
+    func setWaiting(_ byte: Byte, _ isWaiting: Bool) {
+        let (file, offset) = (files[byte.file], Self.third(byte))
+        _ = isWaiting ? clinux_ofd_try_lock(file, offset) : clinux_ofd_unlock(file, offset)
+    }
+
+    /// Whether another process waits.
+    func isAwaited(_ byte: Byte) -> Bool { clinux_ofd_is_locked(files[byte.file], Self.third(byte)) == 1 }
 }

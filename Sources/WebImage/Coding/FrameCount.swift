@@ -6,7 +6,8 @@ struct FrameCount {
         frames += 1
         if frames > limits.maxFrames {
             throw ImageFault(
-                .overLimit, "\(format) with more than \(limits.maxFrames) frames (--validate none takes it unchecked)")
+                .overLimit(.codecLimit),
+                "\(format) with more than \(limits.maxFrames) frames (--validate none takes it unchecked)")
         }
     }
 }

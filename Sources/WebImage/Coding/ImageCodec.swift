@@ -145,7 +145,11 @@ struct ImageCodec {
         case IMAGE_CODEC_WHOLE.rawValue: nil
         case IMAGE_CODEC_INCOMPLETE.rawValue: .incomplete
         case IMAGE_CODEC_UNSUPPORTED.rawValue: .unsupported
-        case IMAGE_CODEC_OVER_LIMIT.rawValue: .overLimit
+        case IMAGE_CODEC_OVER_LIMIT.rawValue: .overLimit(.codecLimit)
+        case IMAGE_CODEC_OVER_PIXELS.rawValue: .overLimit(.pixels)
+        case IMAGE_CODEC_OVER_MEMORY.rawValue: .overLimit(.decodeMemory)
+        case IMAGE_CODEC_OVER_DECODING.rawValue: .overLimit(.decodeTime)
+        case IMAGE_CODEC_OVER_SIDE.rawValue: .overLimit(.resizedSide)
         case IMAGE_CODEC_NO_MEMORY.rawValue: .outOfMemory
         default: .damaged
         }

@@ -42,7 +42,7 @@ public struct ImageCoder: Sendable {
         guard level > .none else {
             return ImageInfo(format: format ?? .unknown, width: 0, height: 0, level: .none)
         }
-        guard let format else { throw WebImageError(.badImageData, NoImage.description(bytes)) }
+        guard let format else { throw NoImage.error(bytes) }
         do {
             return try check(format, bytes, level)
         } catch {
@@ -78,7 +78,7 @@ public struct ImageCoder: Sendable {
         }
         switch FormatSniff(prefix) {
         case .undecided: return nil
-        case .noImage: throw WebImageError(.badImageData, NoImage.description(prefix))
+        case .noImage: throw NoImage.error(prefix)
         case .format(let format):
             do {
                 return try check(format, prefix, .header)
@@ -137,7 +137,7 @@ public struct ImageCoder: Sendable {
     ) throws(ImageFault) -> Result {
         guard need <= limits.maxMemory else {
             throw ImageFault(
-                .overLimit,
+                .overLimit(.decodeMemory),
                 "\(info.width) x \(info.height) pixels that take \(Self.mebibytes(need)) to decode, the limit is \(Self.mebibytes(limits.maxMemory)) (--max-decode-memory raises it)"
             )
         }
@@ -199,7 +199,7 @@ public struct ImageCoder: Sendable {
         of bytes: UnsafeRawBufferPointer, frames: Int, _ options: ImageDecodeOptions
     ) throws(WebImageError) -> (ImageCodec.Result, ImageCodec.Pixels) {
         guard let format = ImageFormat(sniffing: bytes) else {
-            throw WebImageError(.badImageData, bytes.isEmpty ? "the body is empty" : NoImage.description(bytes))
+            throw bytes.isEmpty ? WebImageError(.badImageData, "the body is empty") : NoImage.error(bytes)
         }
         do throws(ImageFault) {
             let (info, decoder, isPartial) = try survey(format, bytes, frames: frames, options)

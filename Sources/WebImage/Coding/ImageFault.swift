@@ -1,10 +1,10 @@
 struct ImageFault: Error {
-    enum Kind {
+    enum Kind: Equatable {
         /// The bytes end inside the image.
         case incomplete
         case damaged, unsupported
-        /// More than a limit of ours, or of a library. The message names the limit and the option that helps.
-        case overLimit
+        /// More than a limit of ours, or of a library, and which one. The message names it and the option that helps.
+        case overLimit(FailureReason)
         /// A local failure, not the image's fault.
         case outOfMemory
     }
@@ -20,6 +20,7 @@ struct ImageFault: Error {
     var error: WebImageError {
         var error = WebImageError(code, message)
         error.isIncompleteImage = kind == .incomplete
+        if case .overLimit(let reason) = kind { error.reason = reason }
         return error
     }
 

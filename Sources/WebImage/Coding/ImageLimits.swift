@@ -33,15 +33,16 @@ extension ImageCoder.Limits {
         if size.width <= 0 || size.height <= 0 { throw ImageFault(.damaged, "\(format) of \(text)") }
         if size.width > maxDimension || size.height > maxDimension {
             throw ImageFault(
-                .overLimit, "\(text), the limit is \(maxDimension) a side (--validate none takes it unchecked)")
+                .overLimit(.codecLimit),
+                "\(text), the limit is \(maxDimension) a side (--validate none takes it unchecked)")
         }
         let (pixels, overflows) = size.width.multipliedReportingOverflow(by: size.height)
         if overflows || pixels > maxPixels {
-            throw ImageFault(.overLimit, "\(text), the limit is \(maxPixels) in all (--max-pixels raises it)")
+            throw ImageFault(.overLimit(.pixels), "\(text), the limit is \(maxPixels) in all (--max-pixels raises it)")
         }
         if let wholeKind, pixels > maxWholePixels {
             throw ImageFault(
-                .overLimit,
+                .overLimit(.codecLimit),
                 "\(text), the limit of a \(wholeKind) is \(maxWholePixels) (--validate none takes it unchecked)")
         }
     }

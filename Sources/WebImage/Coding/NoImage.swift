@@ -1,9 +1,12 @@
 enum NoImage {
     private static let longestQuote = 40
 
-    /// For example `text/html, starts with "<!DOCTYPE html>"`.
-    static func description(_ bytes: UnsafeRawBufferPointer) -> String {
-        "\(mimeType(bytes)), starts with \"\(quote(bytes))\""
+    /// `badImageData`, for example `text/html, starts with "<!DOCTYPE html>"`.
+    static func error(_ bytes: UnsafeRawBufferPointer) -> WebImageError {
+        let type = mimeType(bytes)
+        var error = WebImageError(.badImageData, "\(type), starts with \"\(quote(bytes))\"")
+        if type == "application/json" || type.startsWithBytes(of: "text/") { error.page = PageMark(bytes) }
+        return error
     }
 
     /// By the signatures of the WHATWG's "MIME Sniffing", sections 6 and 7, as far as a few bytes suffice.

@@ -1,5 +1,9 @@
 /// What a server wants from a client that it has sent away with 401 or 403, or with an empty 202, for the message of the failure.
-enum AccessDemand {
+struct AccessDemand {
+    /// What it wants, in words.
+    let text: String
+    let reason: FailureReason
+
     /// Characters of a challenge that are kept.
     private static let longest = 120
 
@@ -7,16 +11,22 @@ enum AccessDemand {
     /// pages); for a 202 without a body, with which bot walls hand out their challenge to a browser (`x-amzn-waf-action`, documentation of AWS WAF),
     /// that it is empty; nil if it does not say.
     /// * `headers`: the values of a response header.
-    static func text(status: Int, headers: (String) -> [String]) -> String? {
+    init?(status: Int, headers: (String) -> [String]) {
         if status == 202 {
             let action = headers("x-amzn-waf-action")
-            return "an empty body, as bot walls send it" + (action.isEmpty ? "" : ": aws \(cut(action))")
+            text = "an empty body, as bot walls send it" + (action.isEmpty ? "" : ": aws \(Self.cut(action))")
+            reason = .browsersOnly
+            return
         }
         guard status == 401 || status == 403 else { return nil }
         let mitigated = headers("cf-mitigated")
-        if !mitigated.isEmpty { return "cloudflare \(cut(mitigated)): cf-mitigated" }
+        guard mitigated.isEmpty else {
+            (text, reason) = ("cloudflare \(Self.cut(mitigated)): cf-mitigated", .browsersOnly)
+            return
+        }
         let challenges = headers("WWW-Authenticate")
-        return challenges.isEmpty ? nil : cut(challenges)
+        guard !challenges.isEmpty else { return nil }
+        (text, reason) = (Self.cut(challenges), .credentials)
     }
 
     /// Printable ASCII; anything else as `\xNN` for each of its bytes.

@@ -17,8 +17,8 @@ struct AddressGate {
     /// - Returns: whether the operator set the address to dial.
     /// - Throws: `refused`; behind a proxy also `invalidURL`.
     func admit(_ request: RequestURL, of site: RequestSite) throws(WebImageError) -> Bool {
-        if let reason = closed.refusal(ofName: request.host, port: request.port) {
-            throw WebImageError(.refused, reason)
+        if let message = closed.refusal(ofName: request.host, port: request.port) {
+            throw WebImageError(.refused, message, reason: .queueRedis)
         }
         let isNamed = isNamed(request, site)
         guard usesProxy else { return isNamed }
@@ -59,14 +59,18 @@ struct AddressGate {
     }
 
     private func refusal(of address: IPAddress, port: Int) -> WebImageError? {
-        if let reason = policy.denial(of: address, port: port) ?? closed.refusal(of: address, port: port) {
-            // Nothing can open it, so nothing is suggested.
-            return WebImageError(.refused, reason)
-        }
-        guard let reason = policy.refusal(of: address, port: port) else { return nil }
-        var refusal = WebImageError(.refused, reason)
+        if let denial = denial(of: address, port: port) { return denial }
+        guard let message = policy.refusal(of: address, port: port) else { return nil }
+        var refusal = WebImageError(.refused, message, reason: .closedNetwork)
         refusal.refusedAddress = Endpoint(address, port: port).description
         return refusal
+    }
+
+    /// Of what `--allow-net` does not open.
+    private func denial(of address: IPAddress, port: Int) -> WebImageError? {
+        AddressRefusal(policy, closed, of: address, port: port).map {
+            WebImageError(.refused, $0.message, reason: $0.reason)
+        }
     }
 
     /// Names that only the proxy can resolve are left to the proxy.
@@ -80,15 +84,13 @@ struct AddressGate {
         }
         let port = request.port
         for address in addresses {
-            if let reason = policy.denial(of: address, port: port) ?? closed.refusal(of: address, port: port) {
-                throw WebImageError(.refused, reason)
-            }
+            if let denial = denial(of: address, port: port) { throw denial }
         }
-        let reasons = addresses.compactMap { policy.refusal(of: $0, port: port) }
+        let messages = addresses.compactMap { policy.refusal(of: $0, port: port) }
         // As without a proxy, a name is allowed if one of its addresses is.
-        guard !isAddressOverridden, reasons.count == addresses.count else { return }
-        let reason = target == .loopbackName ? "\(request.host) is a loopback name" : reasons[0]
-        var error = WebImageError(.refused, reason)
+        guard !isAddressOverridden, messages.count == addresses.count else { return }
+        let message = target == .loopbackName ? "\(request.host) is a loopback name" : messages[0]
+        var error = WebImageError(.refused, message, reason: .closedNetwork)
         error.refusedAddress = Endpoint(addresses[0], port: port).description
         throw error
     }

@@ -1,23 +1,35 @@
 internal import DequeModule
 
-/// An address with its port, while operations wait for it or have transfers to it (``AddressSlots``).
+/// The transfers to an address with its port that have one limit, and the operations that wait for one.
 final class LimitedAddress {
-    let endpoint: Endpoint
-    /// The name under which it has its share of the transfers of all processes; nil: they were not asked yet.
-    fileprivate(set) var share: String?
-    /// The lowest limit of its operations.
-    fileprivate(set) var limit: Int
+    fileprivate let total: AddressTotal
+    let limit: Int
     fileprivate(set) var running = 0
     fileprivate var waiting = 0
+    /// The name of its share; nil: the other processes were not asked yet.
+    fileprivate var share: String?
     /// Hosts whose operations wait for a transfer to this address to end, each once, the first to ask in front.
     fileprivate var hosts: Deque<String> = []
     fileprivate var listed: Set<ByteText> = []
     /// Whether it is among those that may have room.
     fileprivate var isChanged = false
 
-    fileprivate init(_ endpoint: Endpoint, limit: Int) { (self.endpoint, self.limit) = (endpoint, limit) }
+    fileprivate init(_ total: AddressTotal, limit: Int) { (self.total, self.limit) = (total, limit) }
 
-    var isFull: Bool { running >= limit }
+    var endpoint: Endpoint { total.endpoint }
+    var isFull: Bool { running >= limit || total.running >= total.most }
+}
+
+/// All transfers to an address: at most as many as the highest limit says.
+private final class AddressTotal {
+    let endpoint: Endpoint
+    fileprivate var limited: [LimitedAddress] = []
+    fileprivate var running = 0
+    fileprivate var most = 0
+    /// The name under which processes share its transfers; nil: they were not asked yet.
+    fileprivate var share: String?
+
+    init(_ endpoint: Endpoint) { self.endpoint = endpoint }
 }
 
 /// How many transfers there are to each address with its port, and which hosts wait for one to end: ten thousand names of one small server
@@ -27,9 +39,9 @@ final class AddressSlots {
     /// A process starts the first of so many transfers that all may have to an address without asking: two of 64.
     private static let unshared = 32
 
-    private var addresses: [Endpoint: LimitedAddress] = [:]
+    private var addresses: [Endpoint: AddressTotal] = [:]
     /// Those of which the other processes were asked, by the names of their shares.
-    private var shared: [ByteText: LimitedAddress] = [:]
+    private var shared: [ByteText: AddressTotal] = [:]
     /// Addresses that may have room for hosts that wait for it.
     private var changed: [LimitedAddress] = []
 
@@ -43,12 +55,25 @@ final class AddressSlots {
 
     /// An operation waits for the address from here on.
     func enqueue(_ endpoint: Endpoint, limit: Int) -> LimitedAddress {
-        func enqueue(_ address: inout LimitedAddress) -> LimitedAddress {
-            address.limit = min(address.limit, limit)
-            address.waiting += 1
-            return address
+        let total: AddressTotal
+        if let known = addresses[endpoint] {
+            total = known
+        } else {
+            total = AddressTotal(endpoint)
+            addresses[endpoint] = total
         }
-        return enqueue(&addresses[endpoint, default: LimitedAddress(endpoint, limit: limit)])
+        let address: LimitedAddress
+        if let known = total.limited.first(where: { $0.limit == limit }) {
+            address = known
+        } else {
+            address = LimitedAddress(total, limit: limit)
+            // Those with another limit may have room now.
+            if limit > total.most { for other in total.limited { didChange(other) } }
+            total.limited.append(address)
+            total.most = max(total.most, limit)
+        }
+        address.waiting += 1
+        return address
     }
 
     /// Whether a transfer may start now. If not, ``takeHost(shares:now:)`` returns the host when one may.
@@ -68,32 +93,49 @@ final class AddressSlots {
 
     private func share(of address: LimitedAddress) -> String {
         if let share = address.share { return share }
-        let share = Self.shareMark + address.endpoint.description
-        address.share = share
-        shared[share] = address
+        let total = address.total
+        let share = total.share ?? Self.shareMark + total.endpoint.description
+        (address.share, total.share) = (share, share)
+        shared[share] = total
         return share
     }
 
     func begin(_ address: LimitedAddress) {
         address.waiting -= 1
         address.running += 1
+        address.total.running += 1
     }
 
     func end(_ address: LimitedAddress, shares: HostShares?, now: Double) {
         address.running -= 1
+        address.total.running -= 1
         if let share = address.share {
-            shares?.didEnd(share, load: (address.running, address.waiting), now: now)
+            shares?.didEnd(share, limit: address.limit, load: Self.load(of: address), now: now)
         }
-        if address.running == 0 && address.waiting == 0 {
-            remove(address)
-        } else {
-            didChange(address)
-        }
+        removeUnused(address)
+        for address in address.total.limited { didChange(address) }
     }
 
-    private func remove(_ address: LimitedAddress) {
-        addresses[address.endpoint] = nil
-        if let share = address.share { shared[share] = nil }
+    /// An operation that waited for it has ended.
+    func leave(_ address: LimitedAddress, shares: HostShares?, now: Double) {
+        address.waiting -= 1
+        if let share = address.share {
+            shares?.didLeave(share, limit: address.limit, load: Self.load(of: address), now: now)
+        }
+        removeUnused(address)
+    }
+
+    private static func load(of address: LimitedAddress) -> HostShares.Load { (address.running, address.waiting) }
+
+    private func removeUnused(_ address: LimitedAddress) {
+        guard address.running == 0 && address.waiting == 0 else { return }
+        (address.hosts, address.listed) = ([], [])
+        let total = address.total
+        total.limited.removeAll { $0 === address }
+        total.most = total.limited.reduce(0) { max($0, $1.limit) }
+        guard total.limited.isEmpty else { return }
+        addresses[total.endpoint] = nil
+        if let share = total.share { shared[share] = nil }
     }
 
     private func didChange(_ address: LimitedAddress) {
@@ -116,25 +158,13 @@ final class AddressSlots {
         return nil
     }
 
-    /// Its share has changed.
+    /// A share has changed.
     func didGrant(share: String) {
-        if let address = shared[share] { didChange(address) }
+        for address in shared[share]?.limited ?? [] { didChange(address) }
     }
 
     /// The transfers of a share, and how many more there could be; nil if it is none of an address in use. A host may be called `addr:80`.
-    func load(ofShare share: String) -> HostShares.Load? {
-        shared[share].map { ($0.running, $0.waiting) }
-    }
-
-    /// Nothing waits any more.
-    func removeAll() {
-        for address in changed { address.isChanged = false }
-        changed = []
-        for address in addresses.values {
-            address.waiting = 0
-            address.hosts = []
-            address.listed = []
-            if address.running == 0 { remove(address) }
-        }
+    func load(ofShare share: String, limit: Int) -> HostShares.Load? {
+        shared[share].map { total in total.limited.first { $0.limit == limit }.map(Self.load) ?? (0, 0) }
     }
 }

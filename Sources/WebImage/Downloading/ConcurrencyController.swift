@@ -5,7 +5,7 @@ internal import Glibc
 /// It climbs: from 16 it doubles the number while that brings throughput, then compares somewhat more and somewhat fewer with the present
 /// number, seldom and ever more seldom. The fewer are taken if they are as fast, since each transfer is a load for others. Failures on
 /// several hosts (``FailureWatch``) reduce the number at once, and what caused them is a ceiling for a while. If it is connects that fail,
-/// no connection is kept without a transfer any more: a router counts those too. The ideas are those of congestion control (RFC 5681, BBR's
+/// no connection is kept without a transfer any more: a router counts those too. Nor does it grow where the way is full (``PathWatch``). The ideas are those of congestion control (RFC 5681, BBR's
 /// phases), whose signal is throughput here because latency is the servers' own.
 ///
 /// Without clock, socket or randomness of its own. Limits per host, rates and back-off are not its matter: they hold below its number.
@@ -57,6 +57,7 @@ package struct ConcurrencyController: Sendable {
     private var ceiling: Ceiling?
     private var ceilingSeconds = Self.firstCeilingSeconds
     private var failures = FailureWatch()
+    private var path = PathWatch()
     /// The limit before the first back-off since it last grew.
     private var limitBefore: Int?
     /// The throughput before a probe that was rejected: what is expected of the limit now.
@@ -125,6 +126,7 @@ package struct ConcurrencyController: Sendable {
             case nil: break
             }
         }
+        if path.add(sample.delays, at: now) { return yield() }
         guard now >= settlesAt else { return }
         window.add(sample, isBound: sample.running + max(1, limit / 16) >= limit)
         guard window.count >= Self.leastSamples else { return }
@@ -349,6 +351,23 @@ package struct ConcurrencyController: Sendable {
         (upFactor, reason) = (Self.fastest, .growing)
     }
 
+    // MARK: A full way
+
+    /// More transfers would take their throughput from others that share the way, such as this machine's other workers: that is no gain.
+    private mutating func yield() {
+        // Connections that there are show nothing: the number is remembered instead.
+        ceiling = Ceiling(limit: limit, reason: .knee, until: now + ceilingSeconds)
+        ceilingSeconds = min(Self.longestCeilingSeconds, ceilingSeconds * 2)
+        if case .probing(.up, let from) = phase {
+            move(to: from)
+        } else {
+            move(to: max(Self.least, Int(Double(limit) * Self.backOffFactor)))
+        }
+        (phase, direction, hasGrown, reason) = (.holding, .down, true, .knee)
+        upFactor = max(Self.slowest, upFactor.squareRoot())
+        turn()
+    }
+
     // MARK: Changes
 
     private mutating func hold(seconds: Double) {
@@ -364,6 +383,7 @@ package struct ConcurrencyController: Sendable {
         settlesAt = now + min(3, max(0.25, duration))
         watchesFrom = now + Self.failureDelay
         failures.clear()
+        path.clear()
         window = ThroughputWindow(most: Self.longestWindow)
     }
 

@@ -1,7 +1,7 @@
 struct ConnectAttempts {
     private(set) var socketErrno: Int32 = 0
-    /// The last refused address. `isFinal`: no setting can allow it, so no hint is given.
-    private(set) var refusal: (target: String, reason: String, isFinal: Bool)?
+    /// The last refused address, and why.
+    private(set) var refusal: (target: String, why: AddressRefusal)?
     private(set) var dialled: [(address: IPAddress, port: Int)] = []
 
     mutating func begin() {
@@ -10,8 +10,8 @@ struct ConnectAttempts {
         dialled.removeAll(keepingCapacity: true)
     }
 
-    mutating func wasRefused(_ target: IPAddress, port: Int, reason: String, isFinal: Bool) {
-        refusal = (Endpoint(target, port: port).description, reason, isFinal)
+    mutating func wasRefused(_ target: IPAddress, port: Int, _ why: AddressRefusal) {
+        refusal = (Endpoint(target, port: port).description, why)
     }
 
     mutating func didDial(_ target: IPAddress, port: Int) { dialled.append((target, port)) }

@@ -22,7 +22,8 @@ final class CurlHandle {
     private let policy: AddressPolicy
     private let closed: BlockedEndpoints
     /// Behind a proxy only the proxy, which the operator set, is dialled.
-    private let usesProxy: Bool
+    private let proxy: String?
+    private var usesProxy: Bool { proxy != nil }
     private let errorText: UnsafeMutablePointer<CChar>
     private let share: CurlShare
     private let sockets: CurlSockets
@@ -66,7 +67,7 @@ final class CurlHandle {
         usesHTTP2 = configuration.usesHTTP2
         policy = configuration.addressPolicy
         self.closed = closed
-        usesProxy = configuration.proxy != nil
+        proxy = configuration.proxy
         self.connectTo = connectTo
         errorText = .allocate(capacity: Int(CURL_ERROR_SIZE))
         errorText.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
@@ -247,9 +248,25 @@ final class CurlHandle {
         {
             return .failure(.flood(code))
         }
+        if let proxy, response.abort == nil, let fault = proxyFault(CURLcode(rawValue: UInt32(bitPattern: code))) {
+            return .failure(.unusable(proxy: proxy, fault, code: code))
+        }
         return TransferEnd(
             &response, info, of: operation, connecting, code: code,
             text: errorText[0] == 0 ? nil : String(cString: errorText))
+    }
+
+    /// Why the proxy, and not the host behind it, let the transfer fail; nil if it did not.
+    private func proxyFault(_ code: CURLcode) -> String? {
+        // Sockets that could not be made, or were refused, are no fault of the proxy.
+        guard connecting.socketErrno == 0, connecting.refusal == nil else { return nil }
+        let text = errorText[0] == 0 ? String(cString: curl_easy_strerror(code)) : String(cString: errorText)
+        switch code {
+        case CURLE_COULDNT_RESOLVE_PROXY, CURLE_COULDNT_CONNECT: return text
+        case CURLE_OPERATION_TIMEDOUT: return info.isConnected ? nil : text
+        case CURLE_PROXY: return CurlInfo.ownProxyErrors.contains(info.proxyError) ? text : nil
+        default: return nil
+        }
     }
 
     /// The result of a transfer that exceeded a time limit, if its status is known and its body is not wanted: then the status counts.
@@ -301,7 +318,9 @@ final class CurlHandle {
                 let directive = RobotsTag.refusal(
                     of: info.headers("X-Robots-Tag"), agent: operation.profile.productToken)
             {
-                response.refuse(WebImageError(.refused, RobotsTag.message(directive), httpStatus: info.status))
+                response.refuse(
+                    WebImageError(
+                        .refused, RobotsTag.message(directive), reason: .robotsTag, httpStatus: info.status))
                 return 0
             }
         }
@@ -325,7 +344,9 @@ final class CurlHandle {
         let wire = info.wireBytes
         guard wire > 0, unpacked > 20 * wire else { return false }
         response.refuse(
-            WebImageError(.tooLarge, "a compressed body of \(wire) bytes is more than 20 times as long unpacked"))
+            WebImageError(
+                .tooLarge, "a compressed body of \(wire) bytes is more than 20 times as long unpacked",
+                reason: .expansion))
         return true
     }
 
@@ -335,12 +356,12 @@ final class CurlHandle {
         guard let address, let operation else { return CURL_SOCKET_BAD }
         let place = UnsafeRawPointer(address) + MemoryLayout<curl_sockaddr>.offset(of: \.addr)!
         guard let (target, port) = IPAddress.parse(socketAddress: place) else { return CURL_SOCKET_BAD }
-        if let reason = denial(of: target, port: port) {
-            connecting.wasRefused(target, port: port, reason: reason, isFinal: true)
+        if !usesProxy, let denial = AddressRefusal(policy, closed, of: target, port: port) {
+            connecting.wasRefused(target, port: port, denial)
             return CURL_SOCKET_BAD
         }
-        if !isAddressOverridden, let reason = policy.refusal(of: target, port: port) {
-            connecting.wasRefused(target, port: port, reason: reason, isFinal: false)
+        if !isAddressOverridden, let message = policy.refusal(of: target, port: port) {
+            connecting.wasRefused(target, port: port, AddressRefusal(closed: message))
             return CURL_SOCKET_BAD
         }
         let kind = address.pointee.socktype | Int32(SOCK_CLOEXEC.rawValue)
@@ -357,17 +378,12 @@ final class CurlHandle {
     private func maySend(to address: UnsafePointer<CChar>?, port: Int) -> Bool {
         guard operation != nil else { return false }
         if !usesProxy, !closed.isEmpty, let address, let target = IPAddress(String(cString: address)),
-            let reason = closed.refusal(of: target, port: port)
+            let message = closed.refusal(of: target, port: port)
         {
-            response.refuse(WebImageError(.refused, reason))
+            response.refuse(WebImageError(.refused, message, reason: .queueRedis))
             return false
         }
         response.willSendRequest()
         return true
-    }
-
-    private func denial(of address: IPAddress, port: Int) -> String? {
-        guard !usesProxy else { return nil }
-        return policy.denial(of: address, port: port) ?? closed.refusal(of: address, port: port)
     }
 }

@@ -30,6 +30,21 @@ struct CurlInfo {
         return timing
     }
 
+    /// Whether a connection was made, to the proxy if there is one.
+    var isConnected: Bool { seconds(CURLINFO_CONNECT_TIME_T) > 0 }
+
+    /// Those of the proxy itself: another version, a kind of authentication or a password that it does not take. The others are of the host
+    /// behind it, or may be.
+    static let ownProxyErrors: Set<Int> = Set(
+        [
+            CURLPX_BAD_VERSION, CURLPX_GSSAPI, CURLPX_GSSAPI_PERMSG, CURLPX_GSSAPI_PROTECTION, CURLPX_IDENTD,
+            CURLPX_IDENTD_DIFFER, CURLPX_LONG_PASSWD, CURLPX_LONG_USER, CURLPX_NO_AUTH, CURLPX_UNKNOWN_MODE,
+            CURLPX_USER_REJECTED,
+        ].map { Int($0.rawValue) })
+
+    /// curl's reason for an error of a SOCKS proxy (CURLPX).
+    var proxyError: Int { ccurl_get_long(easy, CURLINFO_PROXY_ERROR) }
+
     private func seconds(_ info: CURLINFO) -> Double { Double(ccurl_get_off(easy, info)) / 1e6 }
 
     var remoteAddress: String {

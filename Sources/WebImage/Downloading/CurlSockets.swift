@@ -22,6 +22,8 @@ final class CurlSockets: Sendable {
         var wanted: Int32 = 0
         /// The events registered with epoll; 0: not registered.
         var watched: Int32 = 0
+        /// Whether its handshake was measured.
+        var isMeasured = false
     }
 
     private struct State {
@@ -31,9 +33,11 @@ final class CurlSockets: Sendable {
         var opened: UInt64 = 0
         /// When a connection to an origin was last shut down, in seconds of CLOCK_MONOTONIC.
         var shutDown: [ByteText: Double] = [:]
+        /// The shortest round trip to each origin so far, in microseconds.
+        var nearest: [ByteText: Int64] = [:]
     }
 
-    private static let mostShutDown = 1024
+    private static let (mostShutDown, mostNearest) = (1024, 16_384)
 
     private let epoll: Epoll
     private let state = Locked(State())
@@ -42,6 +46,26 @@ final class CurlSockets: Sendable {
 
     /// Connections, those included that are being made.
     var openCount: Int { state.withLock { $0.open } }
+
+    /// Of each connection that was made since the last call: by how many seconds its handshake took longer than the shortest round trip to
+    /// its origin. The kernels at both ends answer at once, so that time was spent in queues of the way.
+    func takeDelays() -> [Double] {
+        state.withLock { state in
+            var delays: [Double] = []
+            for socket in state.entries.indices {
+                let entry = state.entries[socket]
+                guard entry.connection != nil, !entry.isMeasured else { continue }
+                let trip = clinux_tcp_nearest(Int32(socket))
+                guard trip >= 0 else { continue }
+                state.entries[socket].isMeasured = true
+                if state.nearest.count >= Self.mostNearest { state.nearest = [:] }
+                let nearest = min(trip, state.nearest[ByteText(entry.site)] ?? trip)
+                state.nearest[ByteText(entry.site)] = nearest
+                delays.append(Double(trip - nearest) / 1e6)
+            }
+            return delays
+        }
+    }
 
     /// * `site`: the origin that the connection is for.
     func didOpen(_ socket: Int32, to site: String) {

@@ -158,13 +158,13 @@ final class DownloadAdmission {
     }
 
     /// Handles replies to requests, in their order; nil: not granted now. Times are those of `MonotonicClock`.
-    func grant(_ answers: [(host: String, reservation: HostReservation?)]) {
+    func grant(_ answers: [(request: HostSlotRequest, reservation: HostReservation?)]) {
         let now = MonotonicClock.now
-        for answer in answers {
-            if answer.host == BandwidthLease.name {
-                bandwidth?.grant(answer.reservation)
+        for (request, reservation) in answers {
+            if request.host == BandwidthLease.name {
+                bandwidth?.grant(reservation)
             } else {
-                hosts.governor?.grant(answer.host, answer.reservation, now: now)
+                hosts.governor?.grant(request, reservation, now: now)
             }
         }
     }

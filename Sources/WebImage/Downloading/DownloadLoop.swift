@@ -32,8 +32,11 @@ final class DownloadLoop {
     private var operations: [DownloadOperation.Key: DownloadOperation] = [:]
     private var retries = Heap<Retry>()
     private var nextRetry = 0
+    /// How many operations wait for a retry; those that have ended stay in ``retries`` until they are due.
+    private var retrying = 0
     private var now = 0.0
     private var untrusted = UntrustedSites()
+    private let refusedConnects = RefusedConnects()
     private let tally: TransferTally
     private var idleWaiters: [UnsafeContinuation<Void, Never>] = []
     /// Callers that have their result, from this and earlier turns, for ``handOver()``: resumed together, they wake their threads once.
@@ -61,7 +64,8 @@ final class DownloadLoop {
         self.proven = proven
         self.silent = silent
         limit = configuration.maxConcurrentDownloads
-        transfers.keepConnections(for: limit, mostIdle: configuration.idleConnections)
+        transfers.setLimits(
+            expected: limit, mostIdle: configuration.idleConnections, mostParked: configuration.maxParkedDownloads)
     }
 
     // MARK: Start of a download
@@ -175,6 +179,7 @@ final class DownloadLoop {
         while let retry = retries.min, retry.due <= now {
             retries.removeMin()
             if !retry.operation.waiters.isEmpty {
+                retrying -= 1
                 retry.operation.beginAttempt()
                 // After the first tries of its host: another URL may be answered.
                 enter(retry.operation, at: .last)
@@ -306,6 +311,7 @@ final class DownloadLoop {
         _ operation: DownloadOperation, _ error: WebImageError?, firstByte: @autoclosure () -> Double?
     ) {
         if verifiesCertificate(operation) { untrusted.didTrust(operation.request.origin) }
+        refusedConnects.didAnswer(operation.host, now: now)
         admission.hosts.didAnswer(operation, error, firstByte: firstByte())
     }
 
@@ -338,7 +344,7 @@ final class DownloadLoop {
     private func follow(_ location: String, of operation: DownloadOperation) {
         let most = operation.profile.configuration.maxRedirects
         guard operation.redirects < most else {
-            return fail(operation, WebImageError(.tooManyRedirects, "more than \(most) redirects"))
+            return fail(operation, WebImageError(.tooManyRedirects, "more than \(most) redirects", reason: .redirects))
         }
         do throws(WebImageError) {
             let next = try operation.request.redirected(to: location)
@@ -355,12 +361,15 @@ final class DownloadLoop {
         enter(operation, at: .first)
     }
 
-    private func fail(_ operation: DownloadOperation, _ error: WebImageError) {
-        admission.hosts.didFail(operation, error, excusesConnects: excusesConnects)
+    private func fail(_ operation: DownloadOperation, _ failure: WebImageError) {
+        var error = failure
+        if operation.redirects > 0 { error.page?.place = operation.request.place }
+        let isExcused = error.code == .cannotConnectToHost && (lacksConnections(operation) || excusesConnects)
+        admission.hosts.didFail(operation, error, excusesConnects: isExcused)
         let pause = operation.profile.retryPolicy.delay(
-            afterAttempts: operation.countedAttempts, error: error, random: Double.random(in: 0...1))
+            afterAttempts: operation.countedAttempts, excused: operation.excused, error: error,
+            random: Double.random(in: 0...1))
         guard let pause, mayTryAgain(operation, error) else {
-            var error = error
             error.attempts = operation.attempts
             return complete(operation, .failure(error))
         }
@@ -368,7 +377,14 @@ final class DownloadLoop {
         guard !operation.isRevoked else { return complete(operation, .failure(.downloadCancelled)) }
         operation.pause(until: now + pause, after: error, now: now)
         nextRetry += 1
+        retrying += 1
         retries.insert(Retry(due: now + pause, number: nextRetry, operation: operation))
+    }
+
+    /// Whether a connect was refused because there are too many connections.
+    private func lacksConnections(_ operation: DownloadOperation) -> Bool {
+        let isConnected = transfers.operations.contains { $0.site === operation.site && $0.progress.requestWasSent }
+        return refusedConnects.add(operation.host, isConnected: isConnected, now: now)
     }
 
     /// Whether a retry is allowed: the URL has time left, and was not too slow on a host that has never completed a body. A retry would
@@ -390,10 +406,12 @@ final class DownloadLoop {
 
     private func complete(_ operation: DownloadOperation, _ result: Result<DownloadedImage, WebImageError>) {
         admission.hosts.endProbe(of: operation)
+        // Wherever it waits.
         admission.names.leave(operation)
-        // If it is still in the backlog, it is removed from there later.
+        admission.hosts.leave(operation)
         guard let index = operations.index(forKey: operation.key), operations[index].value === operation else { return }
         operations.remove(at: index)
+        if operation.pause != nil { retrying -= 1 }
         listeners.publishEnd(of: operation, result)
         ended += operation.end(result)
         // Nothing else follows a call from outside a turn.
@@ -403,7 +421,6 @@ final class DownloadLoop {
     /// Removes a caller; the transfer stops with the last one.
     func cancel(_ call: DownloadCaller, of key: DownloadOperation.Key) {
         guard let operation = operations[key], operation.cancel(call), operation.waiters.isEmpty else { return }
-        // In the backlog or before a retry it is skipped when its turn comes.
         stop(operation)
         complete(operation, .failure(.downloadCancelled))
     }
@@ -414,7 +431,6 @@ final class DownloadLoop {
             stop(operation)
             complete(operation, .failure(.downloadCancelled))
         }
-        admission.hosts.removeAll()
         retries = Heap()
     }
 
@@ -441,7 +457,7 @@ final class DownloadLoop {
     // MARK: State
 
     /// Downloads that wait for a slot, for their host or for its robots.txt.
-    private var waiting: Int { max(0, operations.count - transfers.operations.count - retries.count) }
+    private var waiting: Int { max(0, operations.count - transfers.operations.count - retrying) }
 
     private var usedSlots: Int { unchecked.usedSlots(active: transfers.activeCount) }
 
@@ -449,7 +465,7 @@ final class DownloadLoop {
         let (hasFreeSlots, names) = (usedSlots < limit, admission.names.waitingCount)
         let time = MonotonicClock.now
         return ImageDownloader.Activity(
-            running: transfers.activeCount, parked: transfers.parkedCount, retrying: retries.count,
+            running: transfers.activeCount, parked: transfers.parkedCount, retrying: retrying,
             waitingForHost: hasFreeSlots ? max(0, waiting - names) : 0,
             waitingForName: hasFreeSlots ? admission.names.shortage(now: time) : 0, operations: operations.count,
             names: admission.names.figures(now: time), work: work)
@@ -499,10 +515,12 @@ final class DownloadLoop {
     /// * `isSuspended`: start nothing, whatever the limit.
     /// * `keepsIdle`: whether connections are kept that no transfer uses.
     /// * `excusesConnects`: whether failed connects are no tries of their URLs.
-    func setLimit(_ count: Int, isSuspended: Bool, keepsIdle: Bool, excusesConnects: Bool) {
+    /// * `mostParked`: how many stalled ones do not count.
+    func setLimit(_ count: Int, isSuspended: Bool, keepsIdle: Bool, excusesConnects: Bool, mostParked: Int) {
         limit = isSuspended ? 0 : count
         self.excusesConnects = excusesConnects
-        transfers.keepConnections(for: count, mostIdle: keepsIdle ? profile.configuration.idleConnections : 0)
+        transfers.setLimits(
+            expected: count, mostIdle: keepsIdle ? profile.configuration.idleConnections : 0, mostParked: mostParked)
     }
 
     func apply(_ new: ImageDownloader.Configuration) {
@@ -511,7 +529,7 @@ final class DownloadLoop {
     }
 
     /// Starts over: every download ends with `cancelled`, every connection is closed.
-    /// * `new`: nil keeps the configuration. Its number of transfers is set by ``setLimit(_:isSuspended:keepsIdle:excusesConnects:)``.
+    /// * `new`: nil keeps the configuration. Its number of transfers is set by ``setLimit(_:isSuspended:keepsIdle:excusesConnects:mostParked:)``.
     func beginSession(_ new: ImageDownloader.Configuration?) {
         cancelAll()
         transfers.closeConnections()

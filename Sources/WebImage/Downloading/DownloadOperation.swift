@@ -117,7 +117,7 @@ final class DownloadOperation {
     /// Attempts started, including those of the caller.
     private(set) var attempts: Int
     /// Attempts that only found the host unreachable: they do not count against the URL.
-    private var excused = 0
+    private(set) var excused = 0
     /// Tries that probes of its host made in its place.
     private var triesByProbes = 0
     private(set) var hostWasSilent = false
@@ -153,7 +153,7 @@ final class DownloadOperation {
     }
 
     /// Whether another attempt may be left out of its count.
-    var mayBeExcused: Bool { excused < 16 }
+    var mayBeExcused: Bool { excused < 32 }
 
     /// Records a failed attempt.
     /// * `isExcused`: the host was unreachable, which is not the URL's fault.
@@ -198,7 +198,10 @@ final class DownloadOperation {
     private(set) var host = ""
     /// The address of its hop; nil: unknown, or not limited.
     private(set) var address: LimitedAddress?
-    private(set) var slotHost: String?
+    typealias Place = DownloadQueue<DownloadOperation>.Place
+    /// Where it waits in the queue of its host; nil: it does not.
+    private(set) var place: Place?
+    private(set) var slot: Place?
     private(set) var slotAddress: LimitedAddress?
     private(set) var isProbe = false
     /// What its transfer is for the reduced number of requests to its host.
@@ -219,8 +222,16 @@ final class DownloadOperation {
         if let host { self.host = host }
     }
 
+    func wait(at place: Place) { self.place = place }
+
+    /// Returns its place in the queue, which it leaves; nil if it had none.
+    func leaveQueue() -> Place? {
+        defer { place = nil }
+        return place
+    }
+
     func takeSlot(isProbe: Bool) {
-        slotHost = host
+        slot = leaveQueue()
         slotAddress = address
         self.isProbe = isProbe
         windowUse = isSilentItself ? .isExempt : .counts
@@ -228,10 +239,10 @@ final class DownloadOperation {
 
     func wasAnswered() { windowUse = .wasAnswered }
 
-    /// Returns the host and the address whose slots it held, if any, and what its transfer was for the host's window.
-    func releaseSlot() -> (host: String, address: LimitedAddress?, windowUse: WindowUse)? {
-        defer { (slotHost, slotAddress) = (nil, nil) }
-        return slotHost.map { ($0, slotAddress, windowUse) }
+    /// Returns the slots that it held of its host and of its address, if any, and what its transfer was for the host's window.
+    func releaseSlot() -> (slot: Place, address: LimitedAddress?, windowUse: WindowUse)? {
+        defer { (slot, slotAddress) = (nil, nil) }
+        return slot.map { ($0, slotAddress, windowUse) }
     }
 
     /// Whether it was a probe; clears the flag.

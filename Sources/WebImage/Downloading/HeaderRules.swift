@@ -16,7 +16,7 @@ package final class HeaderRules: Sendable, Hashable {
             let turned = PixelSize(width: header.size.height, height: header.size.width)
             if rules.objection(to: ImageHeader(format: header.format, size: turned)) == nil { return }
         }
-        throw WebImageError(.imageRefused, objection)
+        throw WebImageError(.imageRefused, objection.message, reason: objection.reason)
     }
 
     package static func == (lhs: HeaderRules, rhs: HeaderRules) -> Bool {

@@ -5,8 +5,8 @@ internal import HeapModule
 final class HostGovernor {
     private final class Record {
         var health = HostHealth()
-        var slots = HostSlots()
-        var rate: Double?
+        /// One for each rate that its URLs have.
+        var clocks: [RateClock] = []
         /// Next time to examine this host; infinity: never by itself.
         var wake = Double.infinity
         /// The last published or received slowness: concurrent transfers, and end of validity.
@@ -25,14 +25,15 @@ final class HostGovernor {
     /// Whether other processes use the same hosts: instants are then reserved centrally.
     private let isShared: Bool
     private var records: [ByteText: Record] = [:]
-    private var schedules: [ByteText: RateSchedule] = [:]
     private var wakes = Heap<Wake>()
-    private var wanting: Set<ByteText> = []
+    private var wanting: [(host: String, clock: RateClock)] = []
     private var news: [ByteText: HostReport] = [:]
     private let random: () -> Double
 
     /// Maximum number of remembered hosts; beyond it, healthy ones are dropped.
     private static let maxHosts = 16_384
+    /// Rates of a host beyond which those without reservations are dropped.
+    private static let maxClocks = 8
 
     init(
         _ policy: HostPolicy, isShared: Bool = false, silent: SilentHosts = SilentHosts(),
@@ -46,64 +47,68 @@ final class HostGovernor {
     }
 
     /// Whether a request may start now; if so, it is counted.
-    /// * `rate`: requests per second for the waiting operations; nil: unlimited. A change discards reserved instants.
+    /// * `rate`, `siteRate`: as ``HostLimits`` has them: the request takes an instant of each.
     /// * `running`: running transfers to the host.
-    /// * `waiting`: waiting operations, including this one.
-    func mayBegin(_ host: String, rate: Double?, running: Int, waiting: Int, now: Double) -> Bool {
+    /// * `waiting`: waiting operations with these rates, including this one.
+    func mayBegin(
+        _ host: String, rate: Double?, siteRate: Double? = nil, running: Int, waiting: Int, now: Double
+    ) -> Bool {
         let known = records[host]
-        admission = known?.health.isBusy == true ? .afterRefusal : .regular
         if rate == nil && known == nil { return true }
         let record = known ?? self.record(of: host)
-        if record.rate != rate {
-            record.rate = rate
-            record.slots = HostSlots()
-        }
         guard record.health.mayBegin(running: running, now: now) else {
             // Examine it again at the end of its hold, and after each of its transfers.
             look(record, host, at: record.health.holdUntil > now ? record.health.holdUntil : .infinity)
             return false
         }
-        if let rate {
-            let (isTaken, next) = record.slots.take(now: now, lateness: RateSchedule.lateness(rate))
-            let share = RateSchedule.share(rate)
-            let stillWaiting = isTaken ? waiting - 1 : waiting
-            if record.slots.count <= share / 2, stillWaiting > record.slots.count, !record.slots.isRequesting {
-                if isShared {
-                    if now >= record.slots.nextRequestTime {
-                        record.slots.isRequesting = true
-                        wanting.insert(host)
-                    } else if !isTaken && next == nil {
-                        look(record, host, at: record.slots.nextRequestTime)
-                    }
-                } else if let own = schedules[host, default: RateSchedule()].reserve(share, rate: rate, now: now) {
-                    record.slots.add(own)
-                    if !isTaken && next == nil && own.first <= now {
-                        _ = record.slots.take(now: now, lateness: RateSchedule.lateness(rate))
-                        begin(record)
-                        return true
-                    }
-                    look(record, host, at: max(now, own.first))
-                }
-            }
-            guard isTaken else {
-                if let next { look(record, host, at: next) }
-                return false
-            }
-        }
+        guard rate == nil || takeInstant(record, host, rate, siteRate, waiting, now) else { return false }
         begin(record)
         return true
     }
 
+    /// Takes an instant of both rates, if each has one. The site's is reserved when there is one of the lower rate, and only one at a time:
+    /// the others may be used by URLs that have no lower rate.
+    private func takeInstant(
+        _ record: Record, _ host: String, _ rate: Double?, _ siteRate: Double?, _ waiting: Int, _ now: Double
+    ) -> Bool {
+        let clocks = [rate, siteRate].compactMap { $0 }.map { clock($0, of: record, now) }
+        for (index, clock) in clocks.enumerated() {
+            let (until, isNew) = clock.wait(
+                reserving: index == 0 ? clock.share : 1, waiting: waiting, now: now)
+            if isNew { wanting.append((host, clock)) }
+            if let until {
+                look(record, host, at: until)
+                return false
+            }
+        }
+        for clock in clocks { clock.take(now: now) }
+        if let clock = clocks.first, clock.reserve(clock.share, waiting: waiting - 1, now: now) {
+            wanting.append((host, clock))
+        }
+        return true
+    }
+
+    private func clock(_ rate: Double, of record: Record, _ now: Double) -> RateClock {
+        if let known = record.clocks.first(where: { $0.rate == rate }) { return known }
+        if record.clocks.count >= Self.maxClocks { record.clocks.removeAll { $0.isUnused(now: now) } }
+        let new = RateClock(rate, isShared: isShared)
+        record.clocks.append(new)
+        return new
+    }
+
     enum Admission {
         case regular
-        /// It probes a silent host.
+        /// It probes a silent host: not with a URL that the host may never answer.
         case probe
-        /// Its host has asked for back-off.
+        /// Its host has asked for back-off: only its answer to a URL that it refused before says something of others.
         case afterRefusal
     }
 
-    /// What the request is that ``mayBegin(_:rate:running:waiting:now:)`` admitted last.
-    private(set) var admission = Admission.regular
+    /// What the next request to a host is, and the one that ``mayBegin(_:rate:siteRate:running:waiting:now:)`` has just admitted.
+    func admission(to host: String) -> Admission {
+        guard let health = records[host]?.health else { return .regular }
+        return health.unresponsiveSince != nil ? .probe : health.isBusy ? .afterRefusal : .regular
+    }
 
     /// Records the end of a probe: the next one may start when it is due.
     func probeEnded(_ host: String) { records[host]?.health.isProbing = false }
@@ -116,9 +121,7 @@ final class HostGovernor {
     }
 
     private func begin(_ record: Record) {
-        guard record.health.unresponsiveSince != nil else { return }
-        admission = .probe
-        record.health.isProbing = true
+        if record.health.unresponsiveSince != nil { record.health.isProbing = true }
     }
 
     private func look(_ record: Record, _ host: String, at time: Double) {
@@ -238,19 +241,18 @@ final class HostGovernor {
             record.slow = (window, now + Self.slowFor)
             news[host] = HostReport(
                 host: host, state: .slow, until: record.slow.until, since: now, failures: window,
-                error: WebImageError(.timedOut, latency.text))
+                latency: latency)
         }
-        if records.count > Self.maxHosts { removeHealthy() }
+        if records.count > Self.maxHosts { removeHealthy(now) }
     }
 
     /// How long other processes apply a published slowness, in seconds.
     private static let slowFor = 30.0
 
-    private func removeHealthy() {
+    private func removeHealthy(_ now: Double) {
         for (host, record) in records
-        where record.health.isGood && record.slots.count == 0 && !record.slots.isRequesting {
+        where record.health.isGood && record.clocks.allSatisfy({ $0.isUnused(now: now) }) {
             records[host] = nil
-            schedules[host] = nil
         }
     }
 
@@ -265,17 +267,18 @@ final class HostGovernor {
     // MARK: Other processes
 
     /// Returns requests and reports, and marks them as sent.
-    /// * `waiting`: number of waiting operations of a host.
-    func takeMessages(waiting: (String) -> Int) -> (hostRequests: [HostSlotRequest], news: [HostReport]) {
+    /// * `waiting`: number of waiting operations of a host that have a rate.
+    func takeMessages(
+        waiting: (_ host: String, _ rate: Double) -> Int
+    ) -> (hostRequests: [HostSlotRequest], news: [HostReport]) {
         guard !wanting.isEmpty || !news.isEmpty else { return ([], []) }
-        var hostRequests: [HostSlotRequest] = []
-        for host in wanting {
-            if let rate = records[host]?.rate {
-                let share = RateSchedule.share(rate)
-                hostRequests.append(
-                    HostSlotRequest(
-                        host: host.text, count: max(1, min(share, waiting(host.text))), rate: rate))
+        let hostRequests = wanting.compactMap { host, clock -> HostSlotRequest? in
+            let count = min(clock.wanted, waiting(host, clock.rate))
+            guard count > 0 else {
+                clock.dropRequest()
+                return nil
             }
+            return HostSlotRequest(host: host, count: count, rate: clock.rate)
         }
         defer {
             wanting = []
@@ -285,17 +288,11 @@ final class HostGovernor {
     }
 
     /// Handles the reply to a reservation request; nil: not granted now.
-    func grant(_ host: String, _ reservation: HostReservation?, now: Double) {
-        let record = self.record(of: host)
-        record.slots.isRequesting = false
-        if let reservation {
-            record.slots.add(reservation)
-        } else {
-            // All instants up to the horizon are taken. The random delay keeps processes from retrying in step.
-            record.slots.nextRequestTime = now + (0.25 + 0.5 * random()) * RateSchedule.horizon(record.rate ?? 1) / 2
-        }
+    func grant(_ request: HostSlotRequest, _ reservation: HostReservation?, now: Double) {
+        let record = self.record(of: request.host)
+        clock(request.rate, of: record, now).grant(reservation, now: now, random: random())
         record.wake = .infinity
-        look(record, host, at: now)
+        look(record, request.host, at: now)
     }
 
     /// Adopts the complete shared state: a host missing from it has responded to some process.
@@ -325,7 +322,7 @@ final class HostGovernor {
 
     /// Applies each publication once; this process also receives its own.
     private func adoptSlow(_ item: HostReport, now: Double) {
-        guard item.until > now, let latency = HostReport.Latency(item.error.message) else { return }
+        guard item.until > now, let latency = item.latency else { return }
         let record = self.record(of: item.host)
         if item.until > record.slow.until + 0.5 || item.failures < record.slow.window {
             record.slow = (item.failures, item.until)
@@ -358,8 +355,9 @@ final class HostGovernor {
     }
 
     /// Why requests to a host wait, and for how many more seconds; nil if not for a reason known here.
+    /// * `rate`: of the waiting operations; nil: they have none.
     func reason(
-        for host: String, now: Double
+        for host: String, rate: Double? = nil, now: Double
     ) -> (kind: HostWait.Reason, text: String, remaining: Double?)? {
         guard let record = records[host] else { return nil }
         let health = record.health
@@ -372,7 +370,9 @@ final class HostGovernor {
         if let remaining, let error = health.lastError {
             return (.backOff, error.message + (error.retryAfter == nil ? "" : " (Retry-After)"), remaining)
         }
-        if let rate = record.rate, record.slots.count == 0 || record.wake < .infinity {
+        if let rate, let clock = record.clocks.first(where: { $0.rate == rate }),
+            clock.isEmpty || record.wake < .infinity
+        {
             return (.rate, "its rate, \(rate == rate.rounded() ? "\(Int(rate))" : "\(rate)")/s", nil)
         }
         return health.window.map { (.slow, "at most \(max(1, Int($0))) at once for now", nil) }

@@ -214,7 +214,7 @@ struct HostHealth {
         case .silent:
             if unresponsiveSince == nil {
                 // Of lost connections only a flood means silence.
-                wasReached = news.error.code == .timedOut || news.error.code == .connectionLost
+                wasReached = news.error?.code == .timedOut || news.error?.code == .connectionLost
                 failedProbes = []
             }
             unresponsiveSince = min(unresponsiveSince ?? news.since, news.since)

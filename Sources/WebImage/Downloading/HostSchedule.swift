@@ -47,23 +47,23 @@ final class HostSchedule {
 
     // MARK: Operations
 
-    /// * `rate`: requests per second that its site asks for; nil: it does not. The lower of this and the profile's applies.
+    /// * `rate`: requests per second that its site asks for; nil: it does not.
     /// * `address`: what the name of its hop resolves to; nil: not known before the transfer, unless the URL has a literal address.
     func enqueue(
         _ operation: DownloadOperation, at place: QueuePlace, rate asked: Double?, address: IPAddress? = nil
     ) {
-        let own = operation.profile.requestsPerSecond
-        let rate = own.map { min($0, asked ?? $0) } ?? asked
+        let limits = HostLimits(
+            transfers: operation.profile.transferLimit(to: operation.site), rate: operation.profile.requestsPerSecond,
+            siteRate: asked)
         // A profile with its own rate needs a governor even if the configuration does not.
-        if governor == nil, rate != nil {
+        if governor == nil, limits.rate != nil {
             governor = HostGovernor(configuration.hosts, isShared: shares != nil, silent: silent)
         }
         operation.wait(
             for: operation.site.host, address: limitAddress(of: operation, address), now: MonotonicClock.now)
-        queue.enqueue(
-            operation, host: operation.host, priority: operation.parameters.priority,
-            limits: HostLimits(transfers: operation.profile.transferLimit(to: operation.site), rate: rate),
-            at: place)
+        operation.wait(
+            at: queue.enqueue(
+                operation, host: operation.host, priority: operation.parameters.priority, limits: limits, at: place))
         // Its host may be blocked by others, which go to another address.
         if let address = operation.address,
             addresses.mayBegin(address, of: operation.host, shares: shares, now: MonotonicClock.now)
@@ -87,7 +87,7 @@ final class HostSchedule {
         while true {
             if let (operation, refusal) = nextOfHosts() {
                 if let address = operation.slotAddress { addresses.begin(address) }
-                return (operation, refusal, queue.waitingCount(host: operation.host) > 0)
+                return (operation, refusal, queue.load(host: operation.host).waiting > 0)
             }
             guard let host = addresses.takeHost(shares: shares, now: MonotonicClock.now) else { return nil }
             queue.unblock(host: host)
@@ -106,29 +106,32 @@ final class HostSchedule {
         func mayStart(_ operation: DownloadOperation) -> Bool {
             addresses.mayBegin(operation.address, of: operation.host, shares: shares, now: now)
         }
-        let next = queue.next(where: mayStart) { host, limits, running, waiting in
+        func prefers(_ host: String) -> ((DownloadOperation) -> Bool)? {
+            Self.preferred(by: governor?.admission(to: host) ?? .regular)
+        }
+        let next = queue.next(where: mayStart, prefers: prefers) { load in
             isProbe = false
-            guard shares?.mayBegin(host, limit: limits.transfers, running: running, now: now) ?? true else {
+            let (host, limits) = (load.host, load.limits)
+            guard shares?.mayBegin(host, limit: limits.transfers, running: load.pooled, now: now) ?? true else {
                 return .no
             }
             guard let governor else { return .next }
             if governor.isAbandoned(host, now: now) {
                 return .first(where: { Self.refusal(of: $0, by: governor, proven, now: now) != nil })
             }
-            let counted = running - (uncounted[host] ?? 0)
-            guard governor.mayBegin(host, rate: limits.rate, running: counted, waiting: waiting, now: now) else {
+            let counted = load.running - (uncounted[host] ?? 0)
+            guard
+                governor.mayBegin(
+                    host, rate: limits.rate, siteRate: limits.siteRate, running: counted, waiting: load.waiting,
+                    now: now)
+            else {
                 guard governor.probes(of: host, standingForURLSince: -.infinity, wasAttempted: true, now: now) > 0
                 else { return .no }
                 return .first(where: { Self.refusal(of: $0, by: governor, proven, now: now) != nil })
             }
-            switch governor.admission {
-            case .regular: return .next
-            case .probe:
-                isProbe = true
-                return .any(of: { !$0.hostWasSilent })
-            // One that was refused before, since only its answer says something of others.
-            case .afterRefusal: return .any(of: { $0.attempts > 1 })
-            }
+            let admission = governor.admission(to: host)
+            isProbe = admission == .probe
+            return Self.preferred(by: admission).map { HostAdmission.any(of: $0) } ?? .next
         }
         guard let next else { return nil }
         // A probe is sent however long the host has been silent.
@@ -137,6 +140,15 @@ final class HostSchedule {
         next.takeSlot(isProbe: isProbe)
         if next.windowUse == .isExempt { self.uncounted[next.host, default: 0] += 1 }
         return (next, refusal)
+    }
+
+    /// The operations that are to be next while a host has any; nil: all are alike.
+    private static func preferred(by admission: HostGovernor.Admission) -> ((DownloadOperation) -> Bool)? {
+        switch admission {
+        case .regular: return nil
+        case .probe: return { !$0.hostWasSilent }
+        case .afterRefusal: return { $0.attempts > 1 }
+        }
     }
 
     private static func refusal(
@@ -161,22 +173,26 @@ final class HostSchedule {
 
     /// * `comesFirst`: whether the host's next operation comes before those of other hosts.
     func release(_ operation: DownloadOperation, comesFirst: Bool = false) {
-        guard let (host, address, windowUse) = operation.releaseSlot() else { return }
-        let now = MonotonicClock.now
+        guard let (slot, address, windowUse) = operation.releaseSlot() else { return }
+        let (now, host, limit) = (MonotonicClock.now, slot.hostName, slot.limits.transfers)
         if windowUse != .counts { uncounted[host] = uncounted[host].flatMap { $0 > 1 ? $0 - 1 : nil } }
-        queue.release(host: host, comesFirst: comesFirst)
-        shares?.didEnd(host, load: load(of: host), now: now)
+        queue.release(slot, comesFirst: comesFirst)
+        shares?.didEnd(host, limit: limit, load: load(of: host, limit), now: now)
         if let address { addresses.end(address, shares: shares, now: now) }
     }
 
-    /// Of a host, or of an address by the name of its share.
-    private func load(of host: String) -> HostShares.Load {
-        addresses.load(ofShare: host) ?? (queue.runningCount(host: host), queue.waitingCount(host: host))
+    /// An operation that waits has ended: it leaves at once, with what is reserved for it.
+    func leave(_ operation: DownloadOperation) {
+        guard let place = operation.leaveQueue() else { return }
+        let (now, host, limit) = (MonotonicClock.now, place.hostName, place.limits.transfers)
+        queue.remove(place)
+        shares?.didLeave(host, limit: limit, load: load(of: host, limit), now: now)
+        if let address = operation.address { addresses.leave(address, shares: shares, now: now) }
     }
 
-    func removeAll() {
-        queue.removeAll()
-        addresses.removeAll()
+    /// Of the operations of a host, or of an address by the name of its share, that have a limit of transfers.
+    private func load(of host: String, _ limit: Int) -> HostShares.Load {
+        addresses.load(ofShare: host, limit: limit) ?? queue.load(host: host) { $0.transfers == limit }
     }
 
     // MARK: Results of requests
@@ -188,7 +204,7 @@ final class HostSchedule {
         _ operation: DownloadOperation, _ error: WebImageError?, firstByte: @autoclosure () -> Double?,
         goesOn: Bool = false
     ) {
-        guard let governor, let host = operation.slotHost,
+        guard let governor, let host = operation.slot?.hostName,
             operation.windowUse != .wasAnswered || error?.httpStatus != nil
         else { return }
         if goesOn {
@@ -198,7 +214,7 @@ final class HostSchedule {
         }
         governor.didAnswer(
             host, error, isRetry: operation.attempts > 1, firstByte: firstByte(), began: operation.progress.hopStart,
-            running: queue.runningCount(host: host), maxWait: operation.profile.maxRetryAfter,
+            running: queue.load(host: host).running, maxWait: operation.profile.maxRetryAfter,
             now: MonotonicClock.now)
     }
 
@@ -240,17 +256,16 @@ final class HostSchedule {
     var nextWake: Double { min(governor?.nextWake ?? .infinity, shares?.nextWake ?? .infinity) }
 
     func state(of operation: DownloadOperation, at time: Double) -> DownloadState {
-        let host = operation.host
-        let isAtLimit = queue.isAtLimit(host: host)
+        let isAtLimit = operation.place.map { queue.isWaitingForHost($0) } ?? false
         var waiting = DownloadState(operation, isAtLimit ? .waitingForHost : .waitingForSlot, at: time)
         guard isAtLimit else { return waiting }
-        let reason = governor?.reason(for: host, now: time)
+        let reason = governor?.reason(for: operation.host, rate: operation.place?.limits.rate, now: time)
         // What the governor does not know is the host's limit, or the share that other processes leave of it.
         waiting.hostWait = reason?.kind ?? .transfers
         if let reason {
             waiting.reason = reason.text
             waiting.remaining = reason.remaining
-        } else if isAtLimit, let address = operation.address, address.isFull {
+        } else if let address = operation.address, address.isFull {
             waiting.reason = "other transfers to \(address.endpoint)"
         }
         return waiting
@@ -260,13 +275,15 @@ final class HostSchedule {
 
     /// Returns requests and reports for others, and marks them as sent.
     func takeMessages() -> (hostRequests: [HostSlotRequest], shares: [HostShareRequest], news: [HostReport]) {
-        let calls = governor?.takeMessages { queue.waitingCount(host: $0) }
-        return (calls?.hostRequests ?? [], shares?.takeRequests { load(of: $0) } ?? [], calls?.news ?? [])
+        let calls = governor?.takeMessages { host, rate in queue.load(host: host) { $0.uses(rate) }.waiting }
+        return (calls?.hostRequests ?? [], shares?.takeRequests { load(of: $0, $1) } ?? [], calls?.news ?? [])
     }
 
     /// Sets the number of transfers to a host that are granted now; nil: unchanged.
-    func grantShare(of host: String, _ granted: Int?, now: Double) {
-        shares?.grant(host, granted, load: load(of: host), now: now, random: Double.random(in: 0...1))
+    func grant(_ request: HostShareRequest, _ granted: Int?, now: Double) {
+        let (host, limit) = (request.host, request.limit)
+        shares?.grant(
+            host, limit: limit, granted, load: load(of: host, limit), now: now, random: Double.random(in: 0...1))
         queue.letGo(host: host)
         addresses.didGrant(share: host)
     }

@@ -1,11 +1,12 @@
 internal import HeapModule
 
-/// One downloader's share of the transfers that all processes of a queue together may have to a host. For each host it reports how many
-/// transfers it has and could have, and is granted a number; an unneeded share is returned a tenth of a second later. Used only on the
-/// downloader's thread; the caller passes the time.
+/// One downloader's shares of the transfers that all processes of a queue together may have to a host, one for each limit that its URLs
+/// have. For each it reports how many transfers it has and could have, and is granted a number; an unneeded share is returned a tenth of a
+/// second later. Used only on the downloader's thread; the caller passes the time.
 final class HostShares {
     private final class Record {
-        var limit: Int
+        let host: String
+        let limit: Int
         var granted = 0
         /// The demand last reported.
         var told = 0
@@ -16,12 +17,12 @@ final class HostShares {
         /// Next time to examine it.
         var wake = Double.infinity
 
-        init(limit: Int) { self.limit = limit }
+        init(_ host: String, limit: Int) { (self.host, self.limit) = (host, limit) }
     }
 
     private struct Wake: Comparable {
         let time: Double
-        let host: String
+        let record: Record
         static func < (lhs: Self, rhs: Self) -> Bool { lhs.time < rhs.time }
         static func == (lhs: Self, rhs: Self) -> Bool { lhs.time == rhs.time }
     }
@@ -33,57 +34,72 @@ final class HostShares {
     /// Seconds after which the share is reported again, in case Redis has lost it.
     private static let refresh = 5.0
 
-    private var records: [ByteText: Record] = [:]
+    private var records: [ByteText: [Record]] = [:]
     private var wakes = Heap<Wake>()
-    private var wanting: Set<ByteText> = []
+    private var wanting: [Record] = []
 
     typealias Load = (running: Int, waiting: Int)
 
-    /// Whether one more transfer to a host may start now; if not, ``grant(_:_:load:now:random:)`` follows.
+    private func record(_ host: String, _ limit: Int) -> Record? { records[host]?.first { $0.limit == limit } }
+
+    /// Whether one more transfer with this limit to a host may start now; if not, ``grant(_:limit:_:load:now:random:)`` follows.
+    /// * `running`: those with this limit.
     func mayBegin(_ host: String, limit: Int, running: Int, now: Double) -> Bool {
         guard limit < .max else { return true }
         let record: Record
-        if let known = records[host] {
+        if let known = self.record(host, limit) {
             record = known
-            record.limit = limit
         } else {
-            record = Record(limit: limit)
-            records[host] = record
-            ask(host, record)
+            record = Record(host, limit: limit)
+            ask(record)
+            // Those with another limit may have to leave it some.
+            for other in records[host] ?? [] { ask(other) }
+            records[host, default: []].append(record)
         }
         if running < min(record.granted, limit) { return true }
-        if !record.isRequesting && record.granted < limit { look(record, host, at: now + record.pause) }
+        if !record.isRequesting && record.granted < limit { look(record, at: now + record.pause) }
         return false
     }
 
-    func didEnd(_ host: String, load: @autoclosure () -> Load, now: Double) {
-        guard let record = records[host] else { return }
+    func didEnd(_ host: String, limit: Int, load: @autoclosure () -> Load, now: Double) {
+        guard let record = record(host, limit) else { return }
         let load = load()
         if load.running >= record.granted {
             // It exceeded its share, and others wait for the excess.
-            ask(host, record)
-        } else if load.running + load.waiting < max(record.granted, record.told) {
-            look(record, host, at: now + Self.returnDelay)
+            ask(record)
+        } else {
+            returnUnneeded(of: record, load, now)
         }
+    }
+
+    /// Operations that waited have ended.
+    func didLeave(_ host: String, limit: Int, load: @autoclosure () -> Load, now: Double) {
+        guard let record = record(host, limit) else { return }
+        returnUnneeded(of: record, load(), now)
+    }
+
+    private func returnUnneeded(of record: Record, _ load: Load, _ now: Double) {
+        guard load.running + load.waiting < max(record.granted, record.told) else { return }
+        look(record, at: now + Self.returnDelay)
     }
 
     var hasRequests: Bool { !wanting.isEmpty }
 
-    /// Returns the pending requests, and marks them as sent.
-    func takeRequests(_ load: (String) -> Load) -> [HostShareRequest] {
+    /// Returns the pending requests, and marks them as sent. Of a host's limits that with the least transfers comes first, so that the others
+    /// are told to leave it some.
+    func takeRequests(_ load: (_ host: String, _ limit: Int) -> Load) -> [HostShareRequest] {
         defer { wanting = [] }
-        return wanting.compactMap { host in
-            guard let record = records[host] else { return nil }
-            let (running, waiting) = load(host.text)
+        return wanting.sorted { $0.granted < $1.granted }.map { record in
+            let (running, waiting) = load(record.host, record.limit)
             record.told = min(record.limit, running + waiting)
-            return HostShareRequest(host: host.text, limit: record.limit, running: running, wanted: record.told)
+            return HostShareRequest(host: record.host, limit: record.limit, running: running, wanted: record.told)
         }
     }
 
     /// Handles the reply to a request; nil: no reply, the previous grant stays valid.
     /// * `random`: from 0 to 1.
-    func grant(_ host: String, _ granted: Int?, load: Load, now: Double, random: Double) {
-        guard let record = records[host] else { return }
+    func grant(_ host: String, limit: Int, _ granted: Int?, load: Load, now: Double, random: Double) {
+        guard let record = record(host, limit) else { return }
         record.isRequesting = false
         let hasMore = granted.map { $0 > record.granted } ?? false
         record.pause = hasMore ? Self.minPause : min(Self.mostPause, 2 * record.pause)
@@ -91,24 +107,25 @@ final class HostShares {
         record.wake = .infinity
         let wanted = min(record.limit, load.running + load.waiting)
         if record.isOutdated {
-            ask(host, record)
+            ask(record)
         } else if wanted == 0 && record.granted == 0 && record.told == 0 {
-            records[host] = nil
+            records[host]?.removeAll { $0 === record }
+            if records[host]?.isEmpty == true { records[host] = nil }
         } else if wanted < max(record.granted, record.told) {
-            look(record, host, at: now + Self.returnDelay)
+            look(record, at: now + Self.returnDelay)
         } else if wanted > record.granted {
-            look(record, host, at: now + record.pause * (0.5 + random))
+            look(record, at: now + record.pause * (0.5 + random))
         } else {
-            look(record, host, at: now + Self.refresh)
+            look(record, at: now + Self.refresh)
         }
     }
 
     func wake(now: Double) {
         while let wake = wakes.min, wake.time <= now {
             wakes.removeMin()
-            guard let record = records[wake.host], record.wake == wake.time else { continue }
-            record.wake = .infinity
-            ask(wake.host, record)
+            guard wake.record.wake == wake.time else { continue }
+            wake.record.wake = .infinity
+            ask(wake.record)
         }
     }
 
@@ -117,19 +134,19 @@ final class HostShares {
 
     /// Reports all hosts again: this process was dropped as dead and continues under a new name.
     func reportAgain() {
-        for (host, record) in records { ask(host.text, record) }
+        for record in records.values.joined() { ask(record) }
     }
 
-    private func ask(_ host: String, _ record: Record) {
+    private func ask(_ record: Record) {
         record.isOutdated = record.isRequesting
         guard !record.isRequesting else { return }
         record.isRequesting = true
-        wanting.insert(host)
+        wanting.append(record)
     }
 
-    private func look(_ record: Record, _ host: String, at time: Double) {
+    private func look(_ record: Record, at time: Double) {
         guard time < record.wake else { return }
         record.wake = time
-        wakes.insert(Wake(time: time, host: host))
+        wakes.insert(Wake(time: time, record: record))
     }
 }

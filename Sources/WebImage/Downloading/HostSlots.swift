@@ -15,17 +15,23 @@ struct HostSlots {
         count += reservation.count
     }
 
+    /// Drops instants that were missed.
+    mutating func dropLate(now: Double, lateness: Double) {
+        while let next, next + lateness < now { removeFirst() }
+    }
+
     /// Consumes an instant that has come; otherwise returns the next one. Expired instants are dropped.
     mutating func take(now: Double, lateness: Double) -> (isTaken: Bool, next: Double?) {
-        while var first = reserved.first {
-            let isLate = first.first + lateness < now
-            guard isLate || first.first <= now else { return (false, first.first) }
-            first.first += first.interval
-            first.count -= 1
-            count -= 1
-            if first.count == 0 { reserved.removeFirst() } else { reserved[0] = first }
-            if !isLate { return (true, nil) }
-        }
-        return (false, nil)
+        dropLate(now: now, lateness: lateness)
+        guard let next, next <= now else { return (false, next) }
+        removeFirst()
+        return (true, nil)
+    }
+
+    private mutating func removeFirst() {
+        reserved[0].first += reserved[0].interval
+        reserved[0].count -= 1
+        count -= 1
+        if reserved[0].count == 0 { reserved.removeFirst() }
     }
 }

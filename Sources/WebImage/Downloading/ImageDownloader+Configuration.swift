@@ -3,18 +3,21 @@ package import Threading
 extension ImageDownloader {
     /// Settings of a downloader. All durations are in seconds.
     public struct Configuration: Sendable {
-        /// Maximum concurrent transfers, 1 to 100,000; default 6 (SDWebImage's).
+        /// Maximum concurrent transfers, 1 to 100,000; default 6 (SDWebImage's). Those without a connection or an answer count, unless
+        /// ``maxParkedDownloads`` says otherwise.
         public var maxConcurrentDownloads = 6
-        /// Maximum number of parked transfers, which got no byte for ``parkAfter`` and do not count as concurrent; default 64. Further ones
-        /// keep their slot. A parked transfer keeps its host's slot: the host sees no more connections than allowed.
-        public var maxParkedDownloads = 64
+        /// Maximum number of parked transfers, which got no byte for ``parkAfter``, or less than ``lowSpeedLimit`` in small pieces, and do not
+        /// count as concurrent; default 0: all count.
+        /// Further ones keep their slot. A parked transfer keeps its host's slot: the host sees no more connections than allowed.
+        public var maxParkedDownloads = 0
         /// Maximum connections kept without a transfer for later requests to their hosts; default nil: a quarter of the limit of open files,
         /// at most 2,048. While there are few, those of all hosts are kept; beyond 64 and 4 for each concurrent transfer only those of hosts
         /// that other URLs wait for or that have sent bodies before. Idle for 118 s they are closed (curl's default).
         public var maxIdleConnections: Int?
         /// With TLS each takes some 30 KB.
         var idleConnections: Int { maxIdleConnections ?? min(2048, Descriptors.limit / 4) }
-        /// Silence after which a transfer is parked; default 1, or a quarter while it is not connected.
+        /// Silence after which a transfer is parked; default 1. A quarter while it is not connected; and before the response's first byte 4
+        /// times as long as responses took to theirs of late, an eighth at least.
         public var parkAfter = 1.0
         /// Maximum concurrent transfers to one host; default nil (no limit). Applies to all processes together if they share hosts
         /// (``ImageDownloader/shareHosts(limitRate:)``).
@@ -213,6 +216,12 @@ extension ImageDownloader {
             for codes in acceptableStatusCodes ?? [] {
                 try check(codes.lowerBound >= 200, "acceptableStatusCodes must be at least 200")
             }
+            if let proxy, let scheme = Self.scheme(of: proxy), !Self.proxySchemes.contains(scheme) {
+                try check(
+                    false,
+                    "a proxy has the scheme \(Self.proxySchemes.map(\.text).sorted().joined(separator: ", ")), not \(scheme)"
+                )
+            }
             for credential in credentials {
                 try check(credential.isValid, "a credential is empty or has a character that cannot be sent")
             }
@@ -223,6 +232,15 @@ extension ImageDownloader {
             for header in headers {
                 if let objection = header.objection { try check(false, objection) }
             }
+        }
+
+        /// The schemes of proxies; without one it is http.
+        private static let proxySchemes: Set<ByteText> = ["http", "https", "socks4", "socks4a", "socks5", "socks5h"]
+
+        private static func scheme(of url: String) -> String? {
+            let scheme = Substring(url.utf8.prefix { $0 != UInt8(ascii: ":") })
+            let rest = url.utf8.dropFirst(scheme.utf8.count)
+            return rest.starts(with: "://".utf8) ? String(scheme).asciiLowercased : nil
         }
 
         var retryPolicy: RetryPolicy {

@@ -24,7 +24,7 @@ public actor ImageDownloader {
     private nonisolated let pulse = LoopMonitor()
     private nonisolated let floods: FloodGuard
     private var isSuspended = false
-    private var keepsIdleConnections = true, excusesConnects = false
+    private var keepsIdleConnections = true, excusesConnects = false, parksStalled = true
     /// Whether its session has ended, or ends after the running downloads.
     private(set) var isInvalidated = false
 
@@ -211,9 +211,12 @@ public actor ImageDownloader {
 
     /// What the transfers did since the last call, for ``ConcurrencyController``; nothing at the first. Costs a look at each running one.
     package func sample() -> TransferSample {
-        tally.sample(
+        let connections = transfers.takeConnections()
+        var sample = tally.sample(
             running: unchecked.usedSlots(active: transfers.activeCount), of: transfers.operations,
-            sockets: transfers.connectionCount, now: MonotonicClock.now)
+            sockets: connections.count, now: MonotonicClock.now)
+        sample.delays = connections.delays
+        return sample
     }
 
     /// Which hosts downloads wait for although there are free slots, most downloads first. Iterates over all active downloads.
@@ -264,10 +267,17 @@ public actor ImageDownloader {
         applyLimit()
     }
 
+    /// Sets whether ``Configuration/maxParkedDownloads`` applies, yes by default; if not, the number of transfers is a maximum.
+    package func setParksStalled(_ parks: Bool) {
+        guard parks != parksStalled else { return }
+        parksStalled = parks
+        applyLimit()
+    }
+
     private func applyLimit() {
         loop.setLimit(
             maxConcurrentDownloads, isSuspended: isSuspended, keepsIdle: keepsIdleConnections,
-            excusesConnects: excusesConnects)
+            excusesConnects: excusesConnects, mostParked: parksStalled ? configuration.maxParkedDownloads : 0)
     }
 
     /// Sets the order in which waiting downloads start.
@@ -357,12 +367,14 @@ public actor ImageDownloader {
     }
 
     /// Handles the replies to requests, in their order; nil: not granted now. Times are those of `MonotonicClock`.
-    package func grant(_ answers: [(host: String, reservation: HostReservation?)]) { admission.grant(answers) }
+    package func grant(_ answers: [(request: HostSlotRequest, reservation: HostReservation?)]) {
+        admission.grant(answers)
+    }
 
     /// Sets the granted number of transfers to each host; nil: no reply, unchanged.
-    package func grantShares(_ answers: [(host: String, granted: Int?)]) {
+    package func grantShares(_ answers: [(request: HostShareRequest, granted: Int?)]) {
         let now = MonotonicClock.now
-        for (host, granted) in answers { admission.hosts.grantShare(of: host, granted, now: now) }
+        for (request, granted) in answers { admission.hosts.grant(request, granted, now: now) }
     }
 
     /// Reports the transfers of every host again: the other processes may have dropped this one as dead.

@@ -139,7 +139,7 @@ struct ReceivedResponse {
     }
 
     mutating func didReceiveBody(_ bytes: UnsafeRawBufferPointer, of operation: DownloadOperation) -> Bool {
-        transfer.bytes += bytes.count
+        transfer.didReceive(bytes.count)
         guard isWanted, let layers else { return take(bytes, of: operation) }
         guard let isWanted = layers.read(bytes, take: { take($0, of: operation) }) else {
             refuse(WebImageError(.badImageData, layers.failure ?? ""))
@@ -173,7 +173,9 @@ struct ReceivedResponse {
         }
     }
 
-    private var tooLarge: WebImageError { WebImageError(.tooLarge, "more than \(limits.maxBodyBytes) bytes") }
+    private var tooLarge: WebImageError {
+        WebImageError(.tooLarge, "more than \(limits.maxBodyBytes) bytes", reason: .bytes)
+    }
 
     /// Drops the body. A short rest is still read, so that the connection can be reused.
     private mutating func refuseImage(_ refusal: WebImageError) -> Bool {
@@ -209,7 +211,8 @@ struct ReceivedResponse {
     mutating func wasThrottled(now: Double) { transfer.wasThrottled(now: now, headerBytes: header.bytes) }
 
     mutating func check(now: Double, limits: ImageDownloader.Configuration) -> WebImageError? {
-        transfer.check(now: now, headerBytes: header.bytes, limits: limits)
+        transfer.lookForDrips(now: now, every: limits.parkAfter, lowSpeedLimit: limits.lowSpeedLimit)
+        return transfer.check(now: now, headerBytes: header.bytes, limits: limits)
     }
 
     // MARK: End of the transfer

@@ -74,7 +74,9 @@ package final class RequestProfile: Sendable {
     /// Why a URL may not be requested, by the filters.
     func refusal(of request: RequestURL) -> WebImageError? {
         for filter in filters {
-            if let reason = filter.refusal(of: request.text) { return WebImageError(.refused, reason) }
+            if let message = filter.refusal(of: request.text) {
+                return WebImageError(.refused, message, reason: .urlFilter)
+            }
         }
         return nil
     }

@@ -28,7 +28,7 @@ struct ResponseRules: Sendable {
         let status = response.statusCode
         guard (statusCodes ?? [200...299]).contains(where: { $0.contains(status) }) else {
             guard (200..<300).contains(status) else {
-                let demand = AccessDemand.text(status: status) { name in
+                let demand = AccessDemand(status: status) { name in
                     response.headers.filter { $0.isNamed(name) }.map(\.value)
                 }
                 throw WebImageError(status: status, retryAfter: retryAfter, demand: demand)
@@ -47,7 +47,7 @@ struct ResponseRules: Sendable {
                     .invalidDownloadContentType,
                     type.isEmpty
                         ? "no Content-Type, and it has to be an accepted one" : "Content-Type \(type) is not accepted",
-                    httpStatus: status)
+                    reason: .contentType, httpStatus: status)
             }
         }
         return response

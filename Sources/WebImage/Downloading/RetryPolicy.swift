@@ -15,10 +15,11 @@ struct RetryPolicy: Sendable {
     /// Seconds to wait after that many attempts; nil: no further attempt. Full jitter: a random part of the doubled delay, so that many
     /// workers do not retry in step (https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/). `Retry-After` is the
     /// minimum, up to its limit. `random` is between 0 and 1.
-    func delay(afterAttempts attempts: Int, error: WebImageError, random: Double) -> Double? {
+    /// * `excused`: attempts that do not count; up to four of them lengthen the pause.
+    func delay(afterAttempts attempts: Int, excused: Int = 0, error: WebImageError, random: Double) -> Double? {
         guard attempts < maxAttempts, retries(error) else { return nil }
         var ceiling = baseDelay
-        for _ in 1..<max(1, attempts) where ceiling < maxDelay { ceiling *= 2 }
+        for _ in 1..<max(1, attempts + min(4, excused)) where ceiling < maxDelay { ceiling *= 2 }
         let jittered = random * min(ceiling, maxDelay)
         return max(jittered, min(error.retryAfter ?? 0, maxRetryAfter))
     }

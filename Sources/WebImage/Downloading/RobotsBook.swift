@@ -15,9 +15,11 @@ final class RobotsBook {
             switch verdict {
             case .rules(let rules):
                 rules.allow(request.target)
-                    ? nil : WebImageError(.refused, "robots.txt of \(request.host) does not allow it")
+                    ? nil
+                    : WebImageError(.refused, "robots.txt of \(request.host) does not allow it", reason: .robots)
             case .unreadable(let reason):
-                WebImageError(.refused, "robots.txt of \(request.host) cannot be read: \(reason)")
+                WebImageError(
+                    .refused, "robots.txt of \(request.host) cannot be read: \(reason)", reason: .unreadableRobots)
             }
         }
     }

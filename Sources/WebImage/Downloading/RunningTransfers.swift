@@ -6,6 +6,9 @@ final class RunningTransfers {
     private(set) var operations: [DownloadOperation] = []
     /// Stalled transfers; they hold no slot of the downloader.
     private(set) var parkedCount = 0
+    private var mostParked = 0
+    /// Seconds to the first byte of a response, as a mean of the last ones; nil before the first.
+    private var usualWait: Double?
     /// Transfers that the connections are for, and how many others are kept at most beside theirs.
     private var expected = 1, mostIdle = 1
     /// Transfers that curl had when it last worked: each has a connection.
@@ -91,7 +94,12 @@ final class RunningTransfers {
 
     func nextFinished() -> (operation: DownloadOperation, handle: CurlHandle, code: Int32)? {
         while let (handle, code) = multi.nextFinished() {
-            if let operation = handle.operation { return (operation, handle, code) }
+            guard let operation = handle.operation else { continue }
+            if code == 0 {
+                let wait = handle.info.firstByte
+                usualWait = usualWait.map { $0 + (wait - $0) / 16 } ?? wait
+            }
+            return (operation, handle, code)
         }
         return nil
     }
@@ -133,24 +141,41 @@ final class RunningTransfers {
     private func park(
         _ operation: DownloadOperation, _ progress: TransferProgress, now: Double, limits: ImageDownloader.Configuration
     ) {
-        // A reachable host establishes a connection much faster than some respond.
-        let waitLimit = limits.parkAfter / (progress.requestWasSent ? 1 : 4)
-        let isSilent = now - progress.lastByte >= waitLimit
-        if isSilent && !operation.isParked && parkedCount < limits.maxParkedDownloads {
-            operation.setParked(true)
-            parkedCount += 1
+        let isSilent = now - progress.lastByte >= patience(with: progress, limits) || progress.isDripping
+        if isSilent && !operation.isParked && parkedCount < mostParked {
+            setParked(operation, true)
         } else if !isSilent && operation.isParked {
-            operation.setParked(false)
-            parkedCount -= 1
+            setParked(operation, false)
         }
     }
 
-    /// Connections, those of no transfer and those that are being made included.
-    var connectionCount: Int { multi.sockets.openCount }
+    /// Silence after which a transfer is parked. A reachable host establishes a connection much faster than some respond; a request that waits
+    /// for several times as long as those of late is one of a host that does not.
+    private func patience(with progress: TransferProgress, _ limits: ImageDownloader.Configuration) -> Double {
+        guard progress.requestWasSent else { return limits.parkAfter / 4 }
+        guard !progress.hasHeader, let usualWait else { return limits.parkAfter }
+        return min(limits.parkAfter, max(limits.parkAfter / 8, 4 * usualWait))
+    }
 
-    /// Sets for how many transfers there are connections.
+    private func setParked(_ operation: DownloadOperation, _ isParked: Bool) {
+        operation.setParked(isParked)
+        parkedCount += isParked ? 1 : -1
+    }
+
+    private var connectionCount: Int { multi.sockets.openCount }
+
+    /// Connections, those of no transfer and those that are being made included, and the delays of new ones.
+    func takeConnections() -> (count: Int, delays: [Double]) { (connectionCount, multi.sockets.takeDelays()) }
+
+    /// * `expected`: for how many transfers there are connections.
     /// * `mostIdle`: how many others are kept at most for later requests to their hosts.
-    func keepConnections(for count: Int, mostIdle: Int) { (expected, self.mostIdle) = (count, mostIdle) }
+    /// * `mostParked`: how many stalled transfers hold no slot; those beyond it hold one again.
+    func setLimits(expected: Int, mostIdle: Int, mostParked: Int) {
+        (self.expected, self.mostIdle, self.mostParked) = (expected, mostIdle, mostParked)
+        for operation in operations where operation.isParked && parkedCount > mostParked {
+            setParked(operation, false)
+        }
+    }
 
     /// Whether connections are few: only transfers have them, so that the next one should use one that there is.
     var sparesConnections: Bool { mostIdle == 0 }

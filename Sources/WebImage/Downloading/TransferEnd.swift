@@ -63,7 +63,7 @@ enum TransferEnd {
         }
         switch status {
         case 202 where response.isWanted && response.received == 0 && !operation.key.options.contains(.unasked):
-            let demand = AccessDemand.text(status: status, headers: info.headers)
+            let demand = AccessDemand(status: status, headers: info.headers)
             self = .failure(WebImageError(status: status, retryAfter: nil, demand: demand))
         case _ where response.isWanted: self = .image(DownloadedImage(&response, info, of: operation))
         case 304 where operation.key.options.contains(.conditional):
@@ -76,7 +76,7 @@ enum TransferEnd {
                     WebImageError(.invalidDownloadStatusCode, "HTTP \(status) without a Location", httpStatus: status))
             }
         default:
-            let demand = AccessDemand.text(status: status, headers: info.headers)
+            let demand = AccessDemand(status: status, headers: info.headers)
             self = .failure(WebImageError(status: status, retryAfter: info.retryAfter, demand: demand))
         }
     }

@@ -9,6 +9,12 @@ struct TransferProgress {
     private(set) var hopStart = 0.0
     private(set) var lastByte = 0.0
     private(set) var wasTooSlow = false
+    /// Whether its body comes in small pieces, and slower than ``ImageDownloader/Configuration/lowSpeedLimit``, as of servers that want to keep
+    /// connections. What comes slowly over a narrow way comes in whole segments.
+    private(set) var isDripping = false
+    private var largestPiece = 0
+    private var lookedAt = 0.0
+    private var lookedBytes = 0
     private var seenBytes = 0
     private var sawRequest = false
     private var windowStart = 0.0
@@ -26,7 +32,26 @@ struct TransferProgress {
         windowStart = now
         windowBytes = 0
         wasTooSlow = false
+        (isDripping, largestPiece, lookedAt, lookedBytes) = (false, 0, now, 0)
     }
+
+    mutating func didReceive(_ count: Int) {
+        bytes += count
+        largestPiece = max(largestPiece, count)
+    }
+
+    /// * `interval`: seconds over which it is looked at.
+    mutating func lookForDrips(now: Double, every interval: Double, lowSpeedLimit: Int) {
+        guard now - lookedAt >= interval else { return }
+        let arrived = bytes - lookedBytes
+        isDripping =
+            hasHeader && arrived > 0 && largestPiece < Self.smallPiece
+            && Double(arrived) < Double(lowSpeedLimit) * (now - lookedAt)
+        (largestPiece, lookedAt, lookedBytes) = (0, now, bytes)
+    }
+
+    /// Less than a segment of the least size that hosts take (RFC 9293: 536).
+    private static let smallPiece = 512
 
     /// The transfer was held back here: neither silence nor slowness counts.
     mutating func wasThrottled(now: Double, headerBytes: Int) {

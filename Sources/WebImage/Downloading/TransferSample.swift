@@ -37,6 +37,8 @@ package struct TransferSample: Sendable, Equatable {
     /// Hosts that answered.
     package var hosts = 0
     package var failures: [HostFailure] = []
+    /// By how many seconds the handshakes of new connections took longer than the shortest round trip to their hosts.
+    package var delays: [Double] = []
 
     package init(seconds: Double) { self.seconds = seconds }
 }

@@ -4,14 +4,15 @@ internal import Glibc
 // Converts the CURLcodes of HTTP transfers, keeping the code and curl's text.
 extension WebImageError {
     /// * `demand`: what the server wants instead, if it says so.
-    init(status: Int, retryAfter: Double?, demand: String? = nil) {
+    init(status: Int, retryAfter: Double?, demand: AccessDemand? = nil) {
         if status == 304 {
             self.init(.cacheNotModified, "HTTP 304", httpStatus: status)
             return
         }
         let isTransient = status == 408 || status == 425 || status == 429 || status >= 500
-        let message = "HTTP \(status)" + (demand.map { " (\($0))" } ?? "")
-        self.init(.invalidDownloadStatusCode, message, httpStatus: status, isTransient: isTransient)
+        let message = "HTTP \(status)" + (demand.map { " (\($0.text))" } ?? "")
+        self.init(
+            .invalidDownloadStatusCode, message, reason: demand?.reason, httpStatus: status, isTransient: isTransient)
         self.retryAfter = isTransient ? retryAfter : nil
     }
 
@@ -36,7 +37,9 @@ extension WebImageError {
         case CURLE_SSL_CONNECT_ERROR, CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CIPHER, CURLE_SSL_CERTPROBLEM,
             CURLE_SSL_ISSUER_ERROR, CURLE_SSL_INVALIDCERTSTATUS, CURLE_SSL_CLIENTCERT, CURLE_USE_SSL_FAILED:
             self = error(.secureConnectionFailed)
-        case CURLE_FILESIZE_EXCEEDED: self = error(.tooLarge)
+        case CURLE_FILESIZE_EXCEEDED:
+            self = error(.tooLarge)
+            reason = .bytes
         case CURLE_SSL_CACERT_BADFILE, CURLE_SSL_ENGINE_NOTFOUND, CURLE_SSL_ENGINE_SETFAILED,
             CURLE_SSL_ENGINE_INITFAILED,
             CURLE_FAILED_INIT, CURLE_READ_ERROR:
@@ -69,6 +72,16 @@ extension WebImageError {
         return error
     }
 
+    /// The error if the proxy cannot be reached, found, or used.
+    static func unusable(proxy: String, _ reason: String, code: Int32) -> WebImageError {
+        var error = WebImageError(
+            .localFault,
+            "the proxy \(URLRedaction.url(proxy)) cannot be used: \(reason); start it, or name another one: --proxy URL",
+            underlyingCode: code)
+        error.isNetworkFault = true
+        return error
+    }
+
     private static let longHeader = "a line of the response's header is longer than 100 KB"
 
     private static func connectFailure(_ failure: WebImageError, _ connecting: ConnectAttempts) -> WebImageError {
@@ -87,8 +100,9 @@ extension WebImageError {
         if let refusal = connecting.refusal, connecting.dialled.isEmpty {
             // Refused only if no permitted address was left to try.
             failure.code = .refused
-            failure.message = refusal.reason
-            failure.refusedAddress = refusal.isFinal ? nil : refusal.target
+            failure.message = refusal.why.message
+            failure.reason = refusal.why.reason
+            failure.refusedAddress = refusal.why.reason == .closedNetwork ? refusal.target : nil
             failure.isTransient = false
             return failure
         }
@@ -96,6 +110,7 @@ extension WebImageError {
             failure.code = .localFault
             failure.message = "no network: \(errnoText(noRoute))"
             failure.underlyingCode = noRoute
+            failure.isNetworkFault = true
             failure.isTransient = false
         }
         return failure

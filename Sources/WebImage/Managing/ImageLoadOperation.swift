@@ -62,9 +62,7 @@ extension ImageManager {
                 if loaded.outcome == .notModified { return result }
             } catch {
                 result = .failure(error)
-                if error.code == .cancelled, configuration.compatibility?.completesCancelledLoads == false {
-                    return result
-                }
+                if error.code == .cancelled, configuration.compatibility == .sd3 { return result }
             }
             completed?(result)
             return result

@@ -1,6 +1,5 @@
-internal import Threading
-
-/// Loads the bytes of some images in another way than the downloader does (SDImageLoader): from a file, a database, another protocol.
+/// Loads the bytes of some images in another way than the downloader does (SDWebImageDownloader's `operationClass`, SDImageLoader): from a
+/// file, a database, another protocol. A program with several kinds of them has one loader that chooses.
 public protocol ImageLoader: Sendable {
     /// Whether it loads the image of a URL, of any scheme.
     func canRequestImage(for url: String) -> Bool
@@ -25,6 +24,9 @@ extension ImageLoader {
     /// Returns nil.
     public func shouldBlockFailedURL(_ url: String, with error: WebImageError) -> Bool? { nil }
 
+    /// The loader itself, if it loads the image of a URL; nil: the downloader does.
+    func loader(of url: String) -> (any ImageLoader)? { canRequestImage(for: url) ? self : nil }
+
     /// Loads the bytes for a request, with the calls and the attempts of a download.
     nonisolated(nonsending) func download(
         _ url: String, _ request: LoadRequest
@@ -39,51 +41,6 @@ extension ImageLoader {
             throw error
         }
     }
-}
-
-/// Loaders of a program's own (SDImageLoadersManager): the last one added is asked first, and the downloader loads what none of them does.
-/// Thread-safe.
-public final class ImageLoadersManager: Sendable {
-    private struct Entry {
-        let id: Int
-        let loader: any ImageLoader
-    }
-
-    private struct State {
-        var next = 0
-        var entries: [Entry] = []
-    }
-
-    /// Names a loader that was added.
-    public struct Registration: Sendable, Hashable {
-        fileprivate let id: Int
-    }
-
-    private let state = Locked(State())
-
-    /// No loaders.
-    public init() {}
-
-    /// The loaders, in the order in which they are asked.
-    public var loaders: [any ImageLoader] { state.withLock { $0.entries.reversed().map(\.loader) } }
-
-    /// Adds a loader, which is asked first.
-    @discardableResult
-    public func add(_ loader: any ImageLoader) -> Registration {
-        state.withLock { state in
-            state.next += 1
-            state.entries.append(Entry(id: state.next, loader: loader))
-            return Registration(id: state.next)
-        }
-    }
-
-    /// Removes a loader.
-    public func remove(_ registration: Registration) {
-        state.withLock { $0.entries.removeAll { $0.id == registration.id } }
-    }
-
-    /// The loader of a URL; nil: the downloader.
-    public func loader(for url: String) -> (any ImageLoader)? { loaders.first { $0.canRequestImage(for: url) } }
 }
 
 extension DownloadedImage {

@@ -31,8 +31,8 @@ public final class ImageManager: ImageLoading {
         /// Decrypts downloaded bytes (`downloadDecryptor`); returning nil ends the load with `badImageData`. With a decryptor, bytes are
         /// not inspected before the download is complete. Default nil: no decryption.
         public var decryptor: (@Sendable (_ bytes: ImageBody, _ url: String) -> [UInt8]?)?
-        /// Loaders of the program's own, asked before the downloader; default nil.
-        public var loaders: ImageLoadersManager?
+        /// A loader of the program's own, asked before the downloader; default nil.
+        public var loader: (any ImageLoader)?
         /// Threads for verification and file calls; default 0: one per core, at least 2.
         public var threads = 0
 
@@ -88,7 +88,7 @@ public final class ImageManager: ImageLoading {
         downloader = try ImageDownloader(configuration: downloads)
         pipeline = LoadPipeline(
             cache: cache, downloader: downloader, coder: coder, decryptor: configuration.decryptor,
-            loaders: configuration.loaders)
+            loader: configuration.loader)
     }
 
     /// The delegate; not retained.
@@ -185,7 +185,7 @@ public final class ImageManager: ImageLoading {
             guard policy != .none, error.code != .cancelled, error.code != .localFault else { return }
             let verdict =
                 delegate?.imageManager(self, shouldBlockFailedURL: url, with: error)
-                ?? configuration.loaders?.loader(for: url)?.shouldBlockFailedURL(url, with: error)
+                ?? configuration.loader?.loader(of: url)?.shouldBlockFailedURL(url, with: error)
             if verdict ?? policy.lists(error) { failedURLs.insert(url) }
         }
         let loaded = try await running.run { [self, request] () throws(WebImageError) in
@@ -265,11 +265,5 @@ public final class ImageManager: ImageLoading {
     /// Whether the image of a URL is on disk.
     public func diskImageExists(for url: String) async -> Bool {
         await cache.diskImageExists(forKey: cacheKey(for: url))
-    }
-
-    /// Whether the disk has an image of at least this level. In a directory one file call, microseconds.
-    package func hasCached(key: String, atLeast level: ValidationLevel) -> Bool {
-        // An unreadable cache is accessed again, and reports the error, when the image is stored.
-        (try? cache.has(key, atLeast: level)) ?? false
     }
 }

@@ -6,18 +6,20 @@ internal import Threading
 /// What does not wait is not inlined: the variables of an asynchronous function are on the heap until it returns, and hundreds of loads wait.
 package final class LoadPipeline: Sendable {
     private let cache: ImageCache
+    private let disk: DiskCache
     private let downloader: ImageDownloader
     private let coder: ImageCoder
     private let decryptor: (@Sendable (_ bytes: ImageBody, _ url: String) -> [UInt8]?)?
-    private let loaders: ImageLoadersManager?
+    private let loader: (any ImageLoader)?
     private let turns = DecodeLock()
     private let shared = SharedDownloads()
+    private let failures = SharedFailures()
 
     init(
         cache: ImageCache, downloader: ImageDownloader, coder: ImageCoder,
-        decryptor: (@Sendable (_ bytes: ImageBody, _ url: String) -> [UInt8]?)?, loaders: ImageLoadersManager? = nil
+        decryptor: (@Sendable (_ bytes: ImageBody, _ url: String) -> [UInt8]?)?, loader: (any ImageLoader)?
     ) {
-        (self.cache, self.downloader, self.loaders) = (cache, downloader, loaders)
+        (self.cache, disk, self.downloader, self.loader) = (cache, cache.disk, downloader, loader)
         self.coder = coder
         self.decryptor = decryptor
     }
@@ -36,6 +38,7 @@ package final class LoadPipeline: Sendable {
             try request.willUseNetwork?()
             throw WebImageError(.notCached, "not in the cache, and the network was not to be asked")
         }
+        let began = ContinuousClock.now
         let (transfer, follower) = try await shared.transfer(of: key, request, cache.transfers)
         defer { transfer.release() }
         // After waiting, it is usually in the cache.
@@ -44,6 +47,7 @@ package final class LoadPipeline: Sendable {
             return image.served(to: follower)
         }
         if request.variant != nil, let image = try await fromOriginal(request) { return image }
+        try await failures.take(key, request, transfer, since: began)
         try request.willUseNetwork?()
         guard request.usesMemory else { return try await download(key, request) }
         return try await shared.lead(key, request) { request async throws(WebImageError) in
@@ -58,7 +62,7 @@ package final class LoadPipeline: Sendable {
             return request.mirrors.isEmpty
                 ? try await fetch(from: request.url, key, request) : try await fetchFromMirrors(key, request)
         } catch {
-            request.didFail?(error)
+            await failures.tell(error, key, request, cache.transfers)
             throw error
         }
     }
@@ -74,23 +78,26 @@ package final class LoadPipeline: Sendable {
             }
             try request.willUseNetwork?()
             if let expected = request.expectedDigest,
-                let actual = try cache.digest(forKey: request.key), actual != expected
+                let actual = try disk.find(forKey: request.key, named: key, atLeast: .none)?.knownDigest(),
+                actual != expected
             {
                 throw WebImageError(
                     .digestMismatch, "the SHA-256 in the cache is \(actual.hex), and was to be \(expected.hex)")
             }
             throw WebImageError(.notCached, "not in the cache, and the network was not to be asked")
         }
+        let began = ContinuousClock.now
         let transfer = try await transfer(of: key)
         defer { transfer.release() }
         let found = try await turns.lookUp(
             request, { () throws(WebImageError) in try revalidatedHit(key, request) })
-        let known = found.flatMap { cache.validators(of: $0) }
+        let known = found.flatMap { disk.images.validators(of: $0.entry) }
         if let found, !request.options.refreshes || isFresh(known, request) { return try hit(found, request) }
         do throws(WebImageError) { try request.willUseNetwork?() } catch {
             guard let found else { throw error }
             return try hit(found, request).kept(error)
         }
+        try await failures.take(key, request, transfer, since: began)
         if let found, let willRefresh = request.willRefresh, request.options.refreshes {
             willRefresh(try hit(found, request).image)
         }
@@ -102,7 +109,7 @@ package final class LoadPipeline: Sendable {
         } catch {
             // A rule of ours or of its site is no failure of the image that is there.
             if let found, error.code == .refused { return try hit(found, request).kept(error) }
-            request.didFail?(error)
+            await failures.tell(error, key, request, cache.transfers)
             throw error
         }
     }
@@ -124,7 +131,7 @@ package final class LoadPipeline: Sendable {
         let digest = found.digest ?? (request.computesDigest ? SHA256.hash(found.bytes) : nil)
         return LoadResult(
             LoadedImage(
-                request, cache.existingPath(forKey: request.key), found.info, found.bytes.count, digest,
+                request, disk.existingPath(forKey: request.key), found.info, found.bytes.count, digest,
                 bytes: found.bytes, cacheType: .memory, outcome: .hit))
     }
 
@@ -133,20 +140,19 @@ package final class LoadPipeline: Sendable {
     private func onDisk(_ key: CacheKey, _ request: LoadRequest) throws(WebImageError) -> LoadResult? {
         let removals = memoryRemovals(request)
         guard let found = try find(key, request) else { return nil }
-        try request.judge(found.info, madeOf: found.record?.original)
+        try request.judge(found.info, madeOf: found.entry.record?.original)
         let digest =
             if let bytes = found.bytes { request.computesDigest ? SHA256.hash(bytes) : nil } else {
-                found.record?.digest
+                found.entry.record?.digest
             }
-        if let removals, let memory = cache.memory, memory.accepts(cost: found.size) {
+        if let removals, let memory = cache.memory, memory.accepts(cost: found.entry.size) {
             // A file truncated just now is not a hit.
-            guard let read = try cache.memoryImage(of: found, request.key) else { return nil }
+            guard let read = try cache.memoryImage(of: found) else { return nil }
             memory.offer(read, forKey: request.key, removals: removals)
         }
-        let bytes = found.path == nil ? try found.read() : nil
         return LoadResult(
             LoadedImage(
-                request, found.path, found.info, found.size, digest, bytes: bytes, cacheType: .disk, outcome: .hit))
+                request, found.entry.path, found.info, found.entry.size, digest, cacheType: .disk, outcome: .hit))
     }
 
     /// The variant, made of the original on disk, and stored. An original that is damaged, or not the expected one, is fetched again.
@@ -177,14 +183,12 @@ package final class LoadPipeline: Sendable {
             let record = CacheRecord(
                 info, original: OriginalImage(found.info), length: body.count, digest: digest,
                 storedAt: WallClock.seconds)
-            try cache.publish(
-                body, record, nil, for: CacheKey(request.key), forKey: request.key, replacing: false,
-                keepsValidators: false)
-            if request.isDurable { try cache.sync() }
+            try disk.images.store(body, for: CacheKey(request.key), record: record)
+            if request.isDurable { try disk.sync() }
         }
         return LoadResult(
             LoadedImage(
-                request, cache.existingPath(forKey: request.key), info, body.count, digest, cacheType: .disk,
+                request, disk.existingPath(forKey: request.key), info, body.count, digest, cacheType: .disk,
                 outcome: .hit))
     }
 
@@ -211,11 +215,11 @@ package final class LoadPipeline: Sendable {
     @inline(never)
     private func revalidatedHit(_ key: CacheKey, _ request: LoadRequest) throws(WebImageError) -> FoundImage? {
         guard let found = try find(key, request) else { return nil }
-        var digest = found.record?.digest
+        var digest = found.entry.record?.digest
         if request.options.contains(.queryDataWhenInMemory), found.bytes == nil {
-            let actual = try found.digest()
+            let actual = try found.entry.digest()
             if let known = digest, known != actual {
-                try cache.discard(found, request.key)
+                disk.images.moveAside(found.entry)
                 cache.memory?.remove(forKey: request.key)
                 return nil
             }
@@ -224,7 +228,7 @@ package final class LoadPipeline: Sendable {
             digest = actual
         }
         guard let expected = request.expectedDigest else { return found }
-        if digest == nil { digest = try found.digest() }
+        if digest == nil { digest = try found.entry.digest() }
         return digest == expected ? found : nil
     }
 
@@ -240,7 +244,7 @@ package final class LoadPipeline: Sendable {
             if error.code == .localFault { throw error }
             // It was kept on purpose, and may be valid.
             guard error.code == .badImageData else { return false }
-            try cache.discard(found, request.key)
+            disk.images.moveAside(found.entry)
             cache.memory?.remove(forKey: request.key)
             return false
         }
@@ -259,16 +263,16 @@ package final class LoadPipeline: Sendable {
 
     @inline(never)
     private func hit(_ found: FoundImage, _ request: LoadRequest) throws(WebImageError) -> LoadResult {
-        try request.judge(found.info, madeOf: found.record?.original)
+        try request.judge(found.info, madeOf: found.entry.record?.original)
         let isInMemory = request.usesMemory && cache.memory?.contains(request.key) == true
         if !isInMemory, let removals = memoryRemovals(request), let memory = cache.memory,
-            memory.accepts(cost: found.size), let read = try cache.memoryImage(of: found, request.key)
+            memory.accepts(cost: found.entry.size), let read = try cache.memoryImage(of: found)
         {
             memory.offer(read, forKey: request.key, removals: removals)
         }
         return LoadResult(
             LoadedImage(
-                request, found.path, found.info, found.size, found.record?.digest,
+                request, found.entry.path, found.info, found.entry.size, found.entry.record?.digest,
                 cacheType: isInMemory ? .memory : .disk, outcome: .hit))
     }
 
@@ -311,7 +315,7 @@ package final class LoadPipeline: Sendable {
         var attempts = 0
         while true {
             var options: DownloadOptions = request.level == .none ? .uninspected : []
-            if !cache.disk.configuration.keepsHTTPValidators && !request.options.keepsValidators {
+            if !disk.configuration.keepsHTTPValidators && !request.options.keepsValidators {
                 options.insert(.bodyOnly)
             }
             if !request.options.isEmpty {
@@ -324,7 +328,7 @@ package final class LoadPipeline: Sendable {
                 headers += present.known.conditions
                 options.insert(.conditional)
             }
-            let loader = loaders?.loader(for: url)
+            let loader = loader?.loader(of: url)
             let download: DownloadedImage
             if let loader {
                 download = try await loader.download(url, request)
@@ -337,7 +341,7 @@ package final class LoadPipeline: Sendable {
             defer { if loader == nil { downloader.didCheck(download) } }
             attempts = download.attempts
             if download.statusCode == 304, let present {
-                if let image = try notModified(present.found, present.known, download, key, request) { return image }
+                if let image = try notModified(present.found, present.known, download, request) { return image }
                 // It was removed meanwhile, so the whole image is needed.
                 return try await fetch(from: url, key, request)
             }
@@ -367,8 +371,7 @@ package final class LoadPipeline: Sendable {
     /// The revalidated image; nil if it is no longer in the cache.
     @inline(never)
     private func notModified(
-        _ found: FoundImage, _ known: HTTPValidators, _ download: DownloadedImage, _ key: CacheKey,
-        _ request: LoadRequest
+        _ found: FoundImage, _ known: HTTPValidators, _ download: DownloadedImage, _ request: LoadRequest
     ) throws(WebImageError) -> LoadResult? {
         // A 304 need not repeat unchanged fields (RFC 9110, section 15.4.5).
         var validators = request.validators(of: download)
@@ -376,9 +379,9 @@ package final class LoadPipeline: Sendable {
         validators.lastModified = validators.lastModified ?? known.lastModified
         if validators.freshUntil == nil, let end = known.freshUntil {
             // The same lifetime as before, from now on: the file's date is that of the last validation.
-            validators.freshUntil = WallClock.seconds + min(max(0, end - found.renewedAt), 10 * Freshness.year)
+            validators.freshUntil = WallClock.seconds + min(max(0, end - found.entry.modifiedAt), 10 * Freshness.year)
         }
-        guard try cache.renew(found, validators, forKey: request.key) else { return nil }
+        guard try disk.images.renew(found.entry, validators: validators) else { return nil }
         var loaded = try hit(found, request).image
         loaded.outcome = .notModified
         loaded.httpStatus = download.status
@@ -411,16 +414,16 @@ package final class LoadPipeline: Sendable {
             return (info, computesDigest ? SHA256.hash(bytes) : nil, goesToMemory ? Array(bytes) : nil)
         }
         let record = CacheRecord(info, length: count, digest: digest, storedAt: WallClock.seconds)
-        try cache.publish(
-            download.body, record, keptValidators(download, request), for: key, forKey: request.key,
+        try disk.images.store(
+            download.body, for: key, record: record, validators: keptValidators(download, request),
             replacing: request.revalidatesHits, keepsValidators: request.options.keepsValidators)
-        if request.isDurable { try cache.sync() }
+        if request.isDurable { try disk.sync() }
         if let copy, let removals {
             // Only now: an image that could not be stored must be retried, not be a hit.
             keepInMemory(MemoryImage(bytes: copy, info: info, digest: digest), request, removals: removals)
         }
         var loaded = LoadedImage(
-            request, request.needsPath ? cache.publishedPath(key, forKey: request.key) : nil, info, count, digest,
+            request, request.needsPath ? disk.images.path(of: key) : nil, info, count, digest,
             cacheType: .none, outcome: .downloaded)
         loaded.httpStatus = download.status
         loaded.attempts = download.attempts
@@ -478,10 +481,10 @@ package final class LoadPipeline: Sendable {
         if goesToDisk {
             let record = CacheRecord(
                 fileInfo, original: original, length: file.count, digest: digest, storedAt: WallClock.seconds)
-            try cache.publish(
-                file, record, keptValidators(download, request), for: key, forKey: request.key,
+            try disk.images.store(
+                file, for: key, record: record, validators: keptValidators(download, request),
                 replacing: request.revalidatesHits, keepsValidators: request.options.keepsValidators)
-            if request.isDurable { try cache.sync() }
+            if request.isDurable { try disk.sync() }
         }
         var kept: [UInt8]?
         if !goesToDisk, request.usesMemory {
@@ -494,7 +497,7 @@ package final class LoadPipeline: Sendable {
             keepInMemory(MemoryImage(bytes: bytes, info: info, digest: own), request, removals: removals)
         }
         var loaded = LoadedImage(
-            request, goesToDisk ? cache.publishedPath(key, forKey: request.key) : nil, fileInfo, file.count, digest,
+            request, goesToDisk ? disk.images.path(of: key) : nil, fileInfo, file.count, digest,
             bytes: kept, cacheType: .none, outcome: .downloaded)
         loaded.httpStatus = download.status
         loaded.attempts = download.attempts
@@ -508,10 +511,9 @@ package final class LoadPipeline: Sendable {
         let record = CacheRecord(
             info, length: body.count, digest: request.computesDigest ? try body.digest : nil,
             storedAt: WallClock.seconds)
-        try cache.publish(
-            body, record, keptValidators(download, request), for: CacheKey(request.originalKey),
-            forKey: request.originalKey, replacing: request.revalidatesHits,
-            keepsValidators: request.options.keepsValidators)
+        try disk.images.store(
+            body, for: CacheKey(request.originalKey), record: record, validators: keptValidators(download, request),
+            replacing: request.revalidatesHits, keepsValidators: request.options.keepsValidators)
     }
 
     private func verified(_ bytes: UnsafeRawBufferPointer, _ request: LoadRequest) throws(WebImageError) -> ImageInfo {
@@ -527,7 +529,7 @@ package final class LoadPipeline: Sendable {
     }
 
     private func keptValidators(_ download: DownloadedImage, _ request: LoadRequest) -> HTTPValidators? {
-        let isKept = request.options.keepsValidators || cache.disk.configuration.keepsHTTPValidators
+        let isKept = request.options.keepsValidators || disk.configuration.keepsHTTPValidators
         return isKept ? request.validators(of: download) : nil
     }
 

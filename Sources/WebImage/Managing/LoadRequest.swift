@@ -29,6 +29,11 @@ package struct LoadRequest: Sendable {
     package var cookies: CookieJar?
     /// The profile of its requests; nil: the downloader's configuration.
     package var profile: RequestProfile?
+    /// In words how it is requested, beside what is here: requests of two profiles with the same settings end in the same way. Nil: nothing is
+    /// known of its profile.
+    package var settings: String?
+    /// Other processes that may ask for the same; nil: none.
+    package var sharing: (any FailureSharing)?
     package var permit: DownloadPermit?
     /// Called on a cache miss; an error ends the load.
     package var willUseNetwork: (@Sendable () throws(WebImageError) -> Void)?

@@ -3,8 +3,8 @@ internal import Threading
 /// Loads lists of URLs into the cache with limited concurrency (SDWebImagePrefetcher).
 ///
 /// Every URL ends exactly once, with an image or as skipped; failures do not stop a list. Each list has its own counts and token, and a new
-/// one does not cancel the previous one (as in SDWebImage 5). A duplicate URL in a list counts twice but is fetched once: the later one is
-/// a hit, or gets the failure of the first.
+/// one does not cancel the previous one (with ``Compatibility/sd3`` it does). A duplicate URL in a list counts twice but is fetched once: the
+/// later one is a hit, or gets the failure of the first.
 public final class ImagePrefetcher: ImagePrefetching {
     /// Settings of a prefetcher.
     public struct Configuration: Sendable {
@@ -122,7 +122,7 @@ public final class ImagePrefetcher: ImagePrefetching {
         _ urls: [String], _ options: WebImageOptions?, _ settings: PrefetchSettings,
         onEnd: @escaping @Sendable () -> Void = {}, _ observe: @escaping @Sendable (PrefetchEvent) -> Void
     ) -> PrefetchToken {
-        if configuration.compatibility?.cancelsPreviousPrefetch == true { cancelPrefetching() }
+        if configuration.compatibility == .sd3 { cancelPrefetching() }
         let token = PrefetchToken(urls: urls, settings: settings, turns: turns)
         let replaced = state.withLock { state in settings.slot.flatMap { state.slots.updateValue(token, forKey: $0) } }
         replaced?.cancel()
@@ -155,11 +155,9 @@ public final class ImagePrefetcher: ImagePrefetching {
         _ token: PrefetchToken, _ options: WebImageOptions, _ settings: PrefetchSettings,
         _ observe: @escaping @Sendable (PrefetchEvent) -> Void
     ) async {
-        let (manager, turns, cookies, compatibility) = (manager, turns, CookieJar(), configuration.compatibility)
+        let (manager, turns, cookies) = (manager, turns, CookieJar())
         let cancelled = WebImageError(.cancelled, "the prefetch was cancelled")
-        var run = PrefetchRun(
-            token.urls, settings: settings, callsDelegateFirst: compatibility?.callsDelegateFirst == true
-        ) { url in
+        var run = PrefetchRun(token.urls, settings: settings) { url in
             let result = await turns.run(token.id, token.priority) { () -> Result<LoadedImage, WebImageError> in
                 do throws(WebImageError) {
                     if Task.isCancelled { throw cancelled }
@@ -175,44 +173,27 @@ public final class ImagePrefetcher: ImagePrefetching {
         } didClose: {
             turns.dismiss(token.id)
         } report: { event in
-            if !token.isCancelled { self.tell(event, token, observe) }
+            if !token.isCancelled { self.tell(event, observe) }
         }
         await run.run(width: { turns.limit })
         let (finished, skipped) = (run.finishedCount, run.skippedCount)
         guard token.finish() else { return }
-        let total = compatibility?.countsSkippedInTotal == true ? token.urls.count : finished - skipped
-        tell(.didFinish(totalCount: total, skippedCount: skipped), token, observe)
+        tell(.didFinish(totalCount: finished - skipped, skippedCount: skipped), observe)
         // Who is told that it has completed finds it ended.
         state.withLock { $0.tokens[token.id] = nil }
         observe(.completion(finishedCount: finished, skippedCount: skipped))
     }
 
     /// The closures are called before the delegate, where both are for one event.
-    private func tell(_ event: PrefetchEvent, _ token: PrefetchToken, _ observe: (PrefetchEvent) -> Void) {
+    private func tell(_ event: PrefetchEvent, _ observe: (PrefetchEvent) -> Void) {
         observe(event)
         guard let delegate else { return }
         switch event {
         case .didPrefetch(let url, let finished, let total, _, _):
-            let counts = sums(of: token) ?? (finished, token.skippedCount, total)
-            delegate.imagePrefetcher(self, didPrefetch: url, finishedCount: counts.finished, totalCount: counts.total)
+            delegate.imagePrefetcher(self, didPrefetch: url, finishedCount: finished, totalCount: total)
         case .didFinish(let total, let skipped):
-            guard let counts = sums(of: token) else {
-                return delegate.imagePrefetcher(self, didFinishWithTotalCount: total, skippedCount: skipped)
-            }
-            // Version 5 tells the last list that runs.
-            guard runningTokens.allSatisfy({ $0 === token || $0.isCancelled }) else { return }
-            delegate.imagePrefetcher(self, didFinishWithTotalCount: counts.total, skippedCount: counts.skipped)
+            delegate.imagePrefetcher(self, didFinishWithTotalCount: total, skippedCount: skipped)
         case .progress, .completion: break
-        }
-    }
-
-    /// Version 5 tells its delegate the sums over all running lists; nil: not followed.
-    private func sums(of token: PrefetchToken) -> (finished: Int, skipped: Int, total: Int)? {
-        guard configuration.compatibility == .sd5 else { return nil }
-        return runningTokens.filter { $0 === token || !$0.isCancelled }.reduce(into: (0, 0, 0)) { sums, token in
-            sums.0 += token.finishedCount
-            sums.1 += token.skippedCount
-            sums.2 += token.urls.count
         }
     }
 }

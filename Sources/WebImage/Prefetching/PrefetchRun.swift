@@ -8,7 +8,6 @@ struct PrefetchRun {
 
     private let urls: [String]
     private let settings: PrefetchSettings
-    private let callsDelegateFirst: Bool
     private let load: @Sendable (String) async -> Result<LoadedImage, WebImageError>
     private let didEnd: (String, Result<LoadedImage, WebImageError>) -> Void
     private let didClose: () -> Void
@@ -26,14 +25,13 @@ struct PrefetchRun {
     /// * `didClose`: called when no more loads are needed; those that wait have to return.
     /// * `report`: receives each URL's events; the caller reports the end.
     init(
-        _ urls: [String], settings: PrefetchSettings = PrefetchSettings(), callsDelegateFirst: Bool = false,
+        _ urls: [String], settings: PrefetchSettings = PrefetchSettings(),
         load: @escaping @Sendable (String) async -> Result<LoadedImage, WebImageError>,
         didEnd: @escaping (String, Result<LoadedImage, WebImageError>) -> Void = { _, _ in },
         didClose: @escaping () -> Void = {}, report: @escaping (PrefetchEvent) -> Void
     ) {
         self.urls = settings.order == .fifo ? urls : urls.reversed()
         self.settings = settings
-        self.callsDelegateFirst = callsDelegateFirst
         self.load = load
         self.didEnd = didEnd
         self.didClose = didClose
@@ -112,12 +110,11 @@ struct PrefetchRun {
         }
     }
 
-    /// SDWebImagePrefetcher's order: finished, progress, skipped, didPrefetch; in version 5 didPrefetch comes first.
+    /// SDWebImagePrefetcher's order: finished, progress, skipped, didPrefetch.
     private mutating func settle(_ url: String, _ result: Result<LoadedImage, WebImageError>) {
         finishedCount += 1
         didEnd(url, result)
-        let progress = PrefetchEvent.progress(finishedCount: finishedCount, totalCount: urls.count)
-        if !callsDelegateFirst { report(progress) }
+        report(.progress(finishedCount: finishedCount, totalCount: urls.count))
         let outcome: PrefetchOutcome?
         switch result {
         case .success(let image): outcome = image.outcome
@@ -128,6 +125,5 @@ struct PrefetchRun {
         report(
             .didPrefetch(
                 url: url, finishedCount: finishedCount, totalCount: urls.count, outcome: outcome, result: result))
-        if callsDelegateFirst { report(progress) }
     }
 }

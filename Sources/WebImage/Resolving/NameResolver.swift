@@ -64,6 +64,12 @@ final class NameResolver {
         let question: Question?
         let part: Int
         let ticket: QueryWindow.Ticket
+        /// The resolver that was asked.
+        var server = 0
+        /// Its repetition is due: only an answer counts now.
+        var isOverdue = false
+        /// The window counts it as lost.
+        var isLost = false
 
         var began: Double { ticket.began }
     }
@@ -77,8 +83,10 @@ final class NameResolver {
         static func == (one: Self, other: Self) -> Bool { one.number == other.number }
     }
 
-    /// Seconds until a query ends without an answer.
+    /// Seconds after which a query is repeated, at the next resolver if there is one.
     static let timeout = 2.0
+    /// Seconds for which its answer is taken, repeated or not, as by glibc (resolv.conf(5), `timeout`).
+    static let patience = 5.0
     /// Seconds between two queries for a name that failed, doubled up to the second.
     private static let firstPause = 1.0, longestPause = 8.0
     /// Seconds for which names wait for their query at most, with a resolver that is not slow.
@@ -96,10 +104,15 @@ final class NameResolver {
     private var cache = NameCache()
     private var hosts: HostsFile
     private var askedCount = 0
-    /// * `since`: when it was put here.
+    /// What waits for its first query, and since when.
     private var ready: Deque<(question: Question, part: Int, since: Double)> = []
+    /// What waits for a repetition that is due, and how many repetitions are in flight and not overdue.
+    private var again: Deque<(question: Question, part: Int)> = []
+    private var repeating = 0
     private var repetitions = Heap<Due<(question: Question, part: Int)>>()
     private var flights: [Int: Flight] = [:]
+    /// The queries that are not overdue, in their order; those that were answered are still in it.
+    private var recent: Deque<(number: Int, began: Double)> = []
     private var late = Heap<Due<NameReply>>()
     private var nextNumber = 0
     private var ended: [CachedName] = []
@@ -108,7 +121,7 @@ final class NameResolver {
     init(_ settings: Settings, sockets: NameSockets) {
         self.settings = settings
         servers = NameServers(
-            settings.servers, file: settings.resolverFile, timeout: Self.timeout, sockets: sockets)
+            settings.servers, file: settings.resolverFile, timeout: Self.patience, sockets: sockets)
         families = LocalFamilies(settings.families)
         hosts = HostsFile(path: settings.hostsFile)
     }
@@ -168,6 +181,7 @@ final class NameResolver {
     func forgetAll() {
         for name in cache.asked { forget(name) }
         ready = []
+        again = []
         repetitions = Heap()
     }
 
@@ -180,10 +194,14 @@ final class NameResolver {
             late.removeMin()
             finish(next.number, next.value, now: now)
         }
+        while let oldest = recent.first, oldest.began + Self.timeout <= now {
+            recent.removeFirst()
+            becomeOverdue(oldest.number, now: now)
+        }
         if window.silentSince != nil, servers.renew(now: now) { askAgain(now: now) }
         while let next = repetitions.min, next.time <= now {
             repetitions.removeMin()
-            ready.prepend((next.value.question, next.value.part, now))
+            again.append(next.value)
         }
         ask(now: now)
         defer { ended = [] }
@@ -192,38 +210,65 @@ final class NameResolver {
 
     private func ask(now: Double) {
         if let (name, family) = witness.take(window, now: now) {
-            _ = send(name, family, after: nil, of: nil, part: 0, isFirst: false, now: now)
+            _ = send(name, family, after: nil, of: nil, part: 0, attempt: .later, now: now)
         }
-        while window.mayAsk(now: now), let (question, part, _) = ready.popFirst() {
+        while window.mayAsk(now: now), let (question, part) = next() {
             guard !question.isForgotten, question.parts[part].end == nil else { continue }
             let asked = question.parts[part]
             question.parts[part].queries += 1
             question.parts[part].server = send(
                 question.name.text, asked.family, after: asked.server, of: question, part: part,
-                isFirst: asked.queries == 0, now: now)
+                attempt: asked.queries == 0 ? .first : asked.queries == 1 ? .second : .later, now: now)
         }
+    }
+
+    /// While others wait for their first query, repetitions fill half of the window at most: a bad name is repeated for half a minute.
+    private func next() -> (question: Question, part: Int)? {
+        if ready.isEmpty || 2 * repeating < window.size, let next = again.popFirst() { return next }
+        return ready.popFirst().map { ($0.question, $0.part) }
     }
 
     /// Returns the resolver that is asked.
     /// * `last`: the one that was asked before.
     private func send(
-        _ name: String, _ family: AddressFamily, after last: Int?, of question: Question?, part: Int, isFirst: Bool,
-        now: Double
+        _ name: String, _ family: AddressFamily, after last: Int?, of question: Question?, part: Int,
+        attempt: QueryWindow.Attempt, now: Double
     ) -> Int {
         nextNumber += 1
-        flights[nextNumber] = Flight(
-            question: question, part: part, ticket: window.began(isFirst: isFirst, now: now))
+        let number = nextNumber
         counts.queries += 1
-        return servers.ask(name, family, number: nextNumber, after: last, now: now)
+        if attempt != .first { repeating += 1 }
+        let server = servers.ask(name, family, number: number, after: last, now: now)
+        flights[number] = Flight(
+            question: question, part: part, ticket: window.began(attempt, now: now), server: server)
+        recent.append((number, now))
+        return server
+    }
+
+    /// A query without an answer is repeated; its answer may still come. Where answers take that long, they are no sign of a loss.
+    private func becomeOverdue(_ number: Int, now: Double) {
+        guard var flight = flights[number] else { return }
+        flight.isOverdue = true
+        counts.unanswered += 1
+        leave(flight)
+        servers.didNotAnswer(flight.server, since: flight.began)
+        if !window.answersLate {
+            flight.isLost = true
+            window.ended(flight.ticket, .timedOut, now: now)
+        }
+        flights[number] = flight
+        if let question = flight.question { take(.unanswered(""), of: question, flight, now: now) }
     }
 
     /// All queries were withdrawn.
     private func askAgain(now: Double) {
         for (_, flight) in flights.sorted(by: { $0.key > $1.key }) {
-            window.withdrew(flight.ticket)
-            if let question = flight.question { ready.prepend((question, flight.part, now)) }
+            if !flight.isLost { window.withdrew(flight.ticket) }
+            // The repetition of an overdue one waits already.
+            if !flight.isOverdue, let question = flight.question { ready.prepend((question, flight.part, now)) }
         }
-        flights = [:]
+        (flights, repeating) = ([:], 0)
+        recent = []
         late = Heap()
     }
 
@@ -238,8 +283,8 @@ final class NameResolver {
     /// When ``turn(now:)`` is due; infinity: never by itself.
     func nextWake(now: Double) -> Double {
         var next = min(servers.nextLook, repetitions.min?.time ?? .infinity, late.min?.time ?? .infinity)
-        next = min(next, witness.nextWake(window))
-        if !ready.isEmpty { next = min(next, window.mayAsk(now: now) ? now : window.nextTime) }
+        next = min(next, witness.nextWake(window), recent.first.map { $0.began + Self.timeout } ?? .infinity)
+        if !ready.isEmpty || !again.isEmpty { next = min(next, window.mayAsk(now: now) ? now : window.nextTime) }
         return next
     }
 
@@ -252,9 +297,23 @@ final class NameResolver {
 
     private func finish(_ number: Int, _ reply: NameReply, now: Double) {
         guard let flight = flights.removeValue(forKey: number) else { return }
-        window.ended(flight.ticket, count(reply), now: now)
+        let end = count(reply, isOverdue: flight.isOverdue)
+        if !flight.isOverdue { leave(flight) }
+        if !flight.isLost {
+            window.ended(flight.ticket, end, now: now)
+        } else if end != .timedOut {
+            window.wasAnsweredLate(flight.ticket, now: now)
+        }
         guard let question = flight.question else { return }
         if case .addresses = reply { witness.wasAnswered(question.name.text, question.parts[flight.part].family) }
+        // The repetition of an overdue one waits, or is in flight.
+        if flight.isOverdue, end != .answered { return }
+        take(reply, of: question, flight, now: now)
+    }
+
+    private func leave(_ flight: Flight) { if flight.ticket.attempt != .first { repeating -= 1 } }
+
+    private func take(_ reply: NameReply, of question: Question, _ flight: Flight, now: Double) {
         guard !question.isForgotten, question.parts[flight.part].end == nil else { return }
         switch reply {
         case .failed, .unanswered:
@@ -264,7 +323,8 @@ final class NameResolver {
         conclude(question, now: now)
     }
 
-    private func count(_ reply: NameReply) -> QueryWindow.End {
+    /// * `isOverdue`: counted as unanswered already.
+    private func count(_ reply: NameReply, isOverdue: Bool) -> QueryWindow.End {
         switch reply {
         case .addresses, .noAddress, .withdrawn: counts.answered += 1
         case .noName: counts.noNames += 1
@@ -272,7 +332,7 @@ final class NameResolver {
             counts.failed += 1
             return .failed
         case .unanswered:
-            counts.unanswered += 1
+            if !isOverdue { counts.unanswered += 1 }
             return .timedOut
         }
         return .answered

@@ -83,15 +83,18 @@ final class NameServers {
         return all
     }
 
-    /// Turns to the next resolver if one has answered nothing since the query was sent.
     private func note(_ query: NameChannel.Query, of server: Int, now: Double) {
-        guard case .unanswered = query.reply else {
+        if case .unanswered = query.reply {
+            didNotAnswer(server, since: query.began)
+        } else {
             servers[server].answeredAt = now
-            return
         }
-        if server == preferred, servers[preferred].answeredAt < query.began {
-            preferred = (preferred + 1) % servers.count
-        }
+    }
+
+    /// Turns to the next resolver if one has answered nothing since a query was sent to it.
+    func didNotAnswer(_ server: Int, since began: Double) {
+        guard server == preferred, servers.indices.contains(server), servers[server].answeredAt < began else { return }
+        preferred = (preferred + 1) % servers.count
     }
 
     /// Reads resolv.conf again if it has changed; looks at it every ten seconds at most. Then every query has been withdrawn.

@@ -76,8 +76,8 @@ package struct VariantRecipe: Sendable {
         guard need <= coder.limits.maxMemory else {
             throw WebImageError(
                 .tooLarge,
-                "to resize \(size.width) x \(size.height) pixels to \(sizing.canvas.width) x \(sizing.canvas.height) takes \(mebibytes(need)), the limit is \(mebibytes(coder.limits.maxMemory)) (--max-decode-memory raises it)"
-            )
+                "to resize \(size.width) x \(size.height) pixels to \(sizing.canvas.width) x \(sizing.canvas.height) takes \(mebibytes(need)), the limit is \(mebibytes(coder.limits.maxMemory)) (--max-decode-memory raises it)",
+                reason: .decodeMemory)
         }
         return need
     }

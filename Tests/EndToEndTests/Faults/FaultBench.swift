@@ -1,3 +1,4 @@
+import Foundation
 import Glibc
 import Origin
 import Prefetch
@@ -79,6 +80,16 @@ struct FaultBench {
                     ] + options, environment: Self.clean.merging(environment) { $1 }))
         }
         return workers
+    }
+
+    /// A library of the sources for LD_PRELOAD, compiled as the package's own C is.
+    func preloaded(_ source: String) async throws -> String {
+        let source = URL(filePath: #filePath).appending(path: "../../../../\(source)").standardized
+        let library = folder.path("preloaded.so")
+        let compiler = try await ChildProcess(
+            "/usr/bin/env", ["clang", "-std=c17", "-O1", "-shared", "-fPIC", "-o", library, source.path()])
+        try #require(await compiler.wait() == .exited(0), "\(compiler.stderr)")
+        return library
     }
 
     /// Until each of them answers signals and a Redis that refuses it as a running worker does.

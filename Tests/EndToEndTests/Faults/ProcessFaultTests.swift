@@ -64,7 +64,7 @@ struct ProcessFaultTests {
     @Test("Clocks of workers that are hours off, and jump, change nothing")
     func clocks() async throws {
         let bench = try await FaultBench()
-        let library = try await preloaded("ShiftedClock/shifted_clock.c", in: bench)
+        let library = try await bench.preloaded("Tests/ShiftedClock/shifted_clock.c")
         try await bench.submit(300)
         bench.folder.write(Array("10800\n".utf8), to: "ahead")
         bench.folder.write(Array("0\n".utf8), to: "jumping")
@@ -94,7 +94,7 @@ struct ProcessFaultTests {
     @Test("Workers whose openat2 a filter refuses fetch, store and verify as ever", arguments: [ENOSYS, EPERM])
     func refusedOpenat2(error: Int32) async throws {
         let bench = try await FaultBench()
-        let library = try await preloaded("RefusedOpenat2/refused_openat2.c", in: bench)
+        let library = try await bench.preloaded("Tests/RefusedOpenat2/refused_openat2.c")
         let environment = ["LD_PRELOAD": library, "REFUSED_OPENAT2": "\(error)"]
         try await bench.submit(100)
         let workers = try await bench.workers(2, environment: environment)
@@ -113,15 +113,5 @@ struct ProcessFaultTests {
         worker.signal(SIGCONT)
         try await bench.expectAllThere(4, workers: [worker])
         #expect(bench.origin.requestCount() == 4)
-    }
-
-    /// A library of Tests for LD_PRELOAD, compiled as the package's own C is.
-    private func preloaded(_ source: String, in bench: FaultBench) async throws -> String {
-        let source = URL(filePath: #filePath).appending(path: "../../../\(source)").standardized
-        let library = bench.folder.path("preloaded.so")
-        let compiler = try await ChildProcess(
-            "/usr/bin/env", ["clang", "-std=c17", "-O1", "-shared", "-fPIC", "-o", library, source.path()])
-        try #require(await compiler.wait() == .exited(0), "\(compiler.stderr)")
-        return library
     }
 }

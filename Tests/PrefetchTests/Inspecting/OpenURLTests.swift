@@ -72,6 +72,23 @@ struct OpenURLTests {
         #expect(url.state == .workerSilent && url.until == 1 && url.worker == "w")
     }
 
+    @Test("A worker that has said what holds it is paused by that, and not silent, while its lease lasts")
+    func trouble() async throws {
+        let fixture = try await QueueFixture()
+        try await fixture.fill(sizes: [1])
+        try await fixture.join("w")
+        _ = try await fixture.claim("w", 1)
+        _ = try await fixture.queue.workers.beat(
+            worker: "w", lease: 60_000, trouble: false, batches: [], about: [("trouble", "the disk is full")])
+        // As if its next heartbeat were late.
+        let now = try await fixture.queue.batches.status(of: "b")?.at ?? 0
+        try await fixture.redis("ZADD", fixture.keys.workers, "XX", String(now + 20_000), "w")
+        let url = try #require(try await oldest(fixture).first)
+        #expect(url.state == .paused && url.detail == "the disk is full" && url.worker == "w" && url.until == nil)
+        try await fixture.expire("w")
+        #expect(try await oldest(fixture).first?.state == .workerSilent)
+    }
+
     @Test("A note is one line, whatever is in it, and comes back as it went")
     func notes() throws {
         var note = OpenURLNote(batch: "b", index: 7, state: .retrying, claimed: 5, elapsed: 3)

@@ -55,9 +55,9 @@ struct ReadingTests {
     func later() async throws {
         let f = try await QueueFixture()
         _ = try await batch(f, keepDetails: 1000)
-        // As a worker that knows the codes 20 and 31 would have reported lines 1 and 2.
-        let (root, later) = (f.queue.keys.batch("b"), ["20": "\u{14}", "31": "\u{1F}"])
-        for (index, (was, code)) in [("5", "20"), ("13", "31")].enumerated() {
+        // As a worker that knows the codes 30 and 31 would have reported lines 1 and 2.
+        let (root, later) = (f.queue.keys.batch("b"), ["30": "\u{1E}", "31": "\u{1F}"])
+        for (index, (was, code)) in [("5", "30"), ("13", "31")].enumerated() {
             _ = try await f.redis("SETRANGE", f.queue.keys.outcomes("b"), String(index + 1), later[code] ?? "")
             for (key, field) in [(root, "o"), (f.queue.keys.workerCounts("b"), "w:")] {
                 _ = try await f.redis("HDEL", key, field + was)
@@ -78,7 +78,7 @@ struct ReadingTests {
         #expect(try await failures(FailureReader(queue: f.queue, status: status)).count == 3)
         var copy = OutcomeCopy()
         _ = copy.openPieces(below: 2)
-        let learned = try copy.learn([20, 31], of: 0..<2, openAs: nil)
+        let learned = try copy.learn([30, 31], of: 0..<2, openAs: nil)
         #expect(learned.map(\.outcome) == [.unknown, .unknown])
         #expect((copy.finished, copy.skipped) == (2, 2))
         #expect(FailureDetail(encoded: "3\tfromLater\t0\t1\thttp://h/\tno")?.outcome == .unknown)
@@ -139,6 +139,27 @@ struct ReadingTests {
         #expect(try await f.queue.catalog.resolve(nil) == "urls-1.2")
         // Reading removes nothing.
         #expect(try await f.redis("ZCARD", f.keys.batches).int == 3)
+        await fails("cats", "the batch 'cats-7' has lapsed: its results were kept for a time after its end (--keep")
+        try await f.redis("DEL", f.keys.batch("urls-1"), f.keys.batch("urls-1.2"))
+        await fails(nil, "every batch of queue '\(f.queue.catalog.queueName)' has lapsed")
+        await fails(nil, "run the same list again")
+        #expect(try await f.queue.catalog.absence().contains("have lapsed (--keep"))
+    }
+
+    @Test("A queue of which Redis knows nothing is told with those that it has")
+    func queues() async throws {
+        // Of its own: others have their queues in the shared one.
+        let server = try await RedisServer()
+        let f = try await QueueFixture(on: server)
+        let other = PrefetchQueue(connection: f.queue.connection, name: "deafult").catalog
+        #expect(try await other.absence() == "no batches")
+        #expect(try await other.unknownQueue() == nil)
+        try await f.open("b")
+        let name = f.queue.catalog.queueName
+        #expect(try await other.absence() == "no batches in queue 'deafult'; there are '\(name)'")
+        let said = try await other.unknownQueue()
+        #expect(said == "queue 'deafult' has no batch; this Redis has the queues '\(name)' (--queue)")
+        #expect(try await f.queue.catalog.unknownQueue() == nil)
     }
 
     @Test("Batches of a list are known by its hash")

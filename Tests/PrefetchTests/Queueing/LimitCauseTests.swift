@@ -68,13 +68,40 @@ struct LimitCauseTests {
             full(&report)
             (report.figures.checkCPU, report.figures.transferCPU) = (50, 60)
         }
-        #expect(transfers == .network)
+        #expect(transfers == .processor)
         #expect(Self.cause(Self.busy) { ($0.figures.machineBusy, $0.figures.cpu) = (95, 156) } == .link)
         #expect(Self.cause(Self.busy) { ($0.figures.machineBusy, $0.figures.cpu) = (90, 160) } == .link)
         // Percent of the machine: four times 25, twice 19.
         #expect(Self.cause(Self.busy, peers: 4) { ($0.figures.machineBusy, $0.figures.cpu) = (95, 100) } == .checking)
         #expect(Self.cause(Self.busy, peers: 2) { ($0.figures.machineBusy, $0.figures.cpu) = (95, 76) } == .link)
-        #expect(Self.cause(Self.busy) { ($0.figures.checkCPU, $0.figures.transferCPU) = (10, 91) } == .network)
+        #expect(Self.cause(Self.busy) { ($0.figures.checkCPU, $0.figures.transferCPU) = (10, 91) } == .processor)
+    }
+
+    @Test("A Redis that is slow because the processors are short is not blamed")
+    func starved() {
+        func starved(_ report: inout WorkerReport) {
+            (report.figures.redisLongest, report.figures.redisBusy) = (600, 80)
+            // Another program has the machine.
+            (report.figures.machineBusy, report.figures.cpu) = (97, 40)
+            (report.figures.checkCPU, report.figures.transferCPU) = (10, 25)
+        }
+        #expect(Self.cause(Self.idle, starved) == .processor)
+        #expect(
+            Self.cause(Self.idle) {
+                starved(&$0); $0.figures.checkCPU = 26
+            } == .checking)
+        #expect(
+            Self.cause(Self.idle) {
+                starved(&$0); $0.figures.machineBusy = 90
+            } == .redis)
+        #expect(
+            Self.cause(Self.idle) {
+                starved(&$0); $0.figures.isRefused = true
+            } == .redis)
+        #expect(
+            Self.cause(Self.idle) {
+                starved(&$0); $0.figures.redisBusy = 30
+            } == .nothing)
     }
 
     @Test("Politeness is named if free slots could be used, however few URLs the hosts leave in transfer")
@@ -95,7 +122,6 @@ struct LimitCauseTests {
             (.rate, { $0.figures.rateLimited = 90 }),
             (.resolver, { $0.names = Self.names(waiting: 1, silence: 6_000) }),
             (.politeness, { $0.waitingForHost = 40 }),
-            (.checking, { ($0.figures.machineBusy, $0.figures.cpu) = (99, 300) }),
             (.disk, { $0.figures.fileBusy = 90 }),
             (.redis, { ($0.figures.redisLongest, $0.figures.redisBusy) = (400, 90) }),
             (.fault, { $0.trouble = "no network" }),

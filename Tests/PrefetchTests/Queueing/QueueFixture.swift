@@ -12,8 +12,9 @@ struct QueueFixture {
 
     let queue: PrefetchQueue
 
-    init() async throws {
-        let url = try await Self.server.value.url
+    /// * `server`: nil: the shared one.
+    init(on server: RedisServer? = nil) async throws {
+        let url = if let server { server.url } else { try await Self.server.value.url }
         queue = PrefetchQueue(
             connection: RedisConnection(try RedisConfiguration(url: url), name: "test"),
             name: "q\(UInt64.random(in: 0...UInt64.max))")

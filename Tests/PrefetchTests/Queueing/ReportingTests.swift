@@ -102,6 +102,40 @@ struct ReportingTests {
         #expect(try await f.findings("b") == [])
     }
 
+    @Test("A batch says where it was: two marks eight seconds apart, both of now after a break")
+    func marks() async throws {
+        let f = try await QueueFixture()
+        try await f.fill(sizes: [2, 1, 1, 1])
+        try await f.join("w")
+        let jobs = try await f.claim("w", 1, count: 4).map(\.job)
+        func marks() async throws -> [ProgressMark] {
+            try await f.queue.batches.status(of: "b")?.marks ?? []
+        }
+        #expect(try await marks() == [])
+        try await f.finish(jobs[0], "w")
+        let status = try #require(try await f.queue.batches.status(of: "b"))
+        let first = ProgressMark(at: status.last, finished: 2, skipped: 0, bytes: 200)
+        #expect(status.marks == [ProgressMark(at: status.created, finished: 0, skipped: 0, bytes: 0), first])
+        // Nothing is written before eight seconds are over.
+        try await f.finish(jobs[1], "w", .timeout)
+        #expect(try await marks() == status.marks)
+        let past = ProgressMark(at: status.last - 9_000, finished: 1, skipped: 1, bytes: 7)
+        try await f.redis("HSET", f.keys.batch("b"), "pace", "1 0 0 0 \(past.at) 1 1 7")
+        try await f.finish(jobs[2], "w", .timeout)
+        let found = try await marks()
+        #expect(
+            found.first == past && found.last?.finished == 4 && found.last?.skipped == 2 && found.last?.bytes == 200)
+        // A break says nothing about now; neither does what nobody wrote so.
+        for text in ["1 0 0 0 \(status.last - 60_000) 4 2 200", "x", "1 2 3"] {
+            try await f.redis("HSET", f.keys.batch("b"), "pace", text, "created", "1")
+            #expect(try await marks().count == (text.count > 9 ? 2 : 0))
+        }
+        try await f.redis("HSET", f.keys.batch("b"), "pace", "1 0 0 0 \(status.last - 60_000) 4 2 200")
+        try await f.finish(jobs[3], "w")
+        let last = try await marks()
+        #expect(last.count == 2 && last[0] == last[1] && last[0].finished == 5)
+    }
+
     @Test("Details are kept up to their limit, for first outcomes only")
     func details() async throws {
         let f = try await QueueFixture()

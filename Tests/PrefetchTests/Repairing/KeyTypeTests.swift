@@ -67,7 +67,7 @@ struct KeyTypeTests {
         var expected = Dictionary(
             (PrefetchKeys.ofQueue + PrefetchKeys.ofBatch + PrefetchKeys.ofOthers).map { ($0.name, $0.type) }
         ) { $1 }
-        expected["rate:#bytes"] = "string"
+        expected["rate:#bytes *"] = "string"
         expected["aside:*"] = "any"
         #expect(said == expected)
     }

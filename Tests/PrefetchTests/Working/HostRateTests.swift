@@ -60,7 +60,11 @@ struct HostRateTests {
         #expect((19...22).contains(total))
         let other = try await queue.hosts.reserve([wish, HostSlotRequest(host: "b.test", count: 1, rate: 0.1)])
         #expect(other[0] == nil && other[1]?.count == 1)
-        #expect(try await queue.connection.command(["PTTL", RedisArgument(queue.keys.rate("b.test"))]).int ?? 0 > 0)
+        // Another rate of the same host has instants of its own.
+        #expect(try await queue.hosts.reserve([HostSlotRequest(host: "a.test", count: 9, rate: 40)])[0]?.count == 9)
+        #expect(
+            try await queue.connection.command(["PTTL", RedisArgument(queue.keys.rate("b.test", interval: 10_256_411))])
+                .int ?? 0 > 0)
     }
 
     @Test("What one worker finds out of a host all hear of, and status names it")

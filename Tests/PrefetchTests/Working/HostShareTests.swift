@@ -51,8 +51,30 @@ struct HostShareTests {
         #expect(try await share(queue, "b", running: 3, wanted: 6) == 5)
         #expect(try await share(queue, "a", running: 0, wanted: 0) == 0)
         #expect(try await share(queue, "b", running: 5, wanted: 6) == 6)
-        // A lower limit ends nothing that is under way.
-        #expect(try await share(queue, "b", running: 6, wanted: 6, limit: 2) == 2)
+    }
+
+    @Test("A limit binds those that have it, and the highest one all of them together")
+    func limits() async throws {
+        let fixture = try await WorkerFixture()
+        let queue = try fixture.queue()
+        try await joined(["a", "b"], queue)
+        #expect(try await share(queue, "a", running: 0, wanted: 2, limit: 2) == 2)
+        // There are two with the lower limit already: four are left.
+        #expect(try await share(queue, "a", running: 0, wanted: 6) == 4)
+        #expect(try await share(queue, "b", running: 0, wanted: 2, limit: 2) == 0)
+        #expect(try await share(queue, "a", running: 2, wanted: 2, limit: 2) == 1)
+        #expect(try await share(queue, "a", running: 1, wanted: 2, limit: 2) == 1)
+        // One of each worker.
+        #expect(try await share(queue, "b", running: 0, wanted: 2, limit: 2) == 1)
+        // Both want more with the higher one: two of the six are taken.
+        #expect(try await share(queue, "b", running: 0, wanted: 6) == 0)
+        #expect(try await share(queue, "a", running: 4, wanted: 6) == 3)
+        #expect(try await share(queue, "a", running: 3, wanted: 6) == 3)
+        #expect(try await share(queue, "b", running: 0, wanted: 6) == 1)
+        // Without those of the higher limit the lower one is all there is.
+        for worker in ["a", "b"] { #expect(try await share(queue, worker, running: 0, wanted: 0) == 0) }
+        #expect(try await share(queue, "b", running: 0, wanted: 0, limit: 2) == 0)
+        #expect(try await share(queue, "a", running: 1, wanted: 2, limit: 2) == 2)
     }
 
     @Test("More workers than transfers: some have one and the others none; who is gone leaves its part")

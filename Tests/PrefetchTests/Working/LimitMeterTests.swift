@@ -26,6 +26,23 @@ struct LimitMeterTests {
         #expect(take([.link, .link, .link]) == [.list, .list, .link])
     }
 
+    @Test(
+        "What is shown has the figures it was told from, and a worker without a URL is held by nothing that was before")
+    func figures() {
+        func figures(_ slotsFull: Int) -> WorkerFigures {
+            var figures = WorkerFigures()
+            figures.slotsFull = slotsFull
+            return figures
+        }
+        var meter = LimitMeter()
+        for share in 91...94 { #expect(meter.take(.servers, for: .seconds(1), figures(share)) == .servers) }
+        #expect(meter.take(.list, for: .seconds(1), figures(0)) == .servers && meter.shownFigures == figures(94))
+        #expect(meter.take(.list, for: .seconds(1), figures(1), isIdle: true) == .list)
+        #expect(meter.shownFigures == figures(1))
+        // What is there then counts from now on.
+        #expect(meter.take(.link, for: .seconds(1), figures(60)) == .link && meter.shownFigures == figures(60))
+    }
+
     @Test("Calls of Redis that overlap count once, and a pending one counts from its beginning")
     func redisCalls() {
         let calls = RedisCalls()

@@ -125,7 +125,8 @@ struct SharedSiteTests {
         while try await queue.hosts.troubled().isEmpty { try await Task.sleep(for: .milliseconds(5)) }
         let host = try #require(try await queue.hosts.troubled().first)
         #expect(host.state == .slow && (2...6).contains(host.failures), "\(host)")
-        #expect(host.reason.hasPrefix("first bytes after "))
+        let latency = try #require(host.news.latency)
+        #expect(latency.now > 4 * latency.best && host.reason == latency.text && host.news.error == nil)
         let other = Task { try await second.run() }
         #expect(await becomes { await second.hostsVersion != nil })
         let more = (0..<16).map { fixture.origin.url("/b/\($0).png") }

@@ -13,11 +13,13 @@ struct SilentHostTests {
     func room() async throws {
         let fixture = try await WorkerFixture()
         fixture.origin.setFallback { _ in OriginResponse(body: [1], fault: .stallBeforeHeader) }
-        let worker = try fixture.worker(downloads: {
-            $0.maxParkedDownloads = 1000
-            $0.parkAfter = 0.1
-            $0.downloadTimeout = 100
-        })
+        let worker = try fixture.worker(
+            configure: { $0.maxConcurrentDownloads = .auto },
+            downloads: {
+                $0.maxParkedDownloads = 1000
+                $0.parkAfter = 0.1
+                $0.downloadTimeout = 100
+            })
         // As many as there are slots, each with a URL whose server is silent.
         let count = worker.context.slots.limit
         #expect(await worker.context.slots.acquire(count))

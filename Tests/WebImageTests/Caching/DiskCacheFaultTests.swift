@@ -37,6 +37,33 @@ struct DiskCacheFaultTests {
         #expect(try cache.images.store(ImageBody(bytes), for: CacheKey("\(stored)"), record: record(bytes)) == .stored)
     }
 
+    @Test(
+        "A probe tells a disk that takes images from one that does not, and leaves nothing",
+        arguments: CacheMode.allCases)
+    func probe(mode: CacheMode) throws {
+        let folder = TemporaryDirectory()
+        let cache = try DiskCache(directory: folder.path("cache"), configuration: mode.configuration())
+        try cache.images.store(ImageBody(bytes), for: CacheKey("a"), record: record(bytes))
+        let before = try cache.account.usage()
+        try CacheProbe(cache).run()
+        try CacheProbe(cache).run(room: 1 << 20)
+        #expect(try cache.account.usage() == before)
+        let files = folder.contents().filter { $0.hasPrefix("cache/v1/") && !$0.hasSuffix("/") }
+        #expect(files.count { !$0.hasSuffix(".m") } == 1 && files.count <= 2, "\(files)")
+    }
+
+    @Test("A probe of a disk with room for itself and not for an image fails", .enabled(if: getuid() == 0))
+    func probeOfRoom() throws {
+        let mountPoint = TemporaryDirectory()
+        guard mount("tmpfs", mountPoint.path, "tmpfs", 0, "size=512k") == 0 else { return }
+        defer { umount2(mountPoint.path, Int32(MNT_DETACH)) }
+        let cache = try DiskCache(directory: mountPoint.path("cache"))
+        try CacheProbe(cache).run(room: 64 << 10)
+        let error = #expect(throws: WebImageError.self) { try CacheProbe(cache).run(room: 1 << 20) }
+        #expect(error?.underlyingCode == ENOSPC && error?.isOfOneFile == false)
+        #expect(try cache.account.usage() == (0, 0))
+    }
+
     @Test("A read-only file system is named", .enabled(if: getuid() == 0))
     func readOnlyFileSystem() throws {
         let mountPoint = TemporaryDirectory()

@@ -127,6 +127,30 @@ struct ImageCacheTests {
         }
     }
 
+    @Test("Old images go by age, then the oldest until the rest takes less than half of the size")
+    func deletingOldFiles() async throws {
+        func cache(maxAge: Double, maxSize: Int = 0) throws -> ImageCache {
+            try self.cache {
+                $0.maxDiskAge = maxAge
+                $0.maxDiskSize = maxSize
+            }
+        }
+        let never = try cache(maxAge: -1)
+        for seconds in [0, 50, 150, 200] {
+            try await never.store(picture, forKey: "\(seconds)")
+            age(try #require(never.cachePath(forKey: "\(seconds)")), modified: seconds)
+        }
+        #expect(try await never.deleteOldFiles()?.remaining.count == 4)
+        let aged = try await cache(maxAge: 175).deleteOldFiles()
+        #expect(aged?.expired.count == 1 && aged?.evicted.count == 0 && aged?.remaining.count == 3)
+        // One block each: three are too many, and two take more than half.
+        let small = try cache(maxAge: -1, maxSize: 3 * 4096 - 1)
+        let shrunk = try await small.deleteOldFiles()
+        #expect(shrunk?.expired.count == 0 && shrunk?.evicted.count == 2)
+        #expect(await small.diskImageExists(forKey: "0"))
+        #expect(try await small.totalDiskCount() == 1)
+    }
+
     @Test("A path without a key is none, with one it is that of the disk")
     func paths() throws {
         let cache = try cache()

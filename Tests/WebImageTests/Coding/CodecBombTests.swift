@@ -120,7 +120,7 @@ struct CodecBombTests {
             image_codec_run(&request, &result)
         }
         let bounded = allocations_stop()
-        #expect(result.status == IMAGE_CODEC_OVER_LIMIT.rawValue)
+        #expect(result.status == IMAGE_CODEC_OVER_MEMORY.rawValue)
         #expect(
             String(cString: image_codec_message(&result))
                 == "PNG takes more than 300000 bytes to decode (--max-decode-memory raises it)")

@@ -10,6 +10,8 @@ struct AddressSlotsTests {
         var host: String
         var address: Endpoint?
         var number: Int
+        /// Of the transfers to its address.
+        var limit: Int
     }
 
     @Test(
@@ -28,10 +30,13 @@ struct AddressSlotsTests {
         for _ in 0..<20 {
             var queue = DownloadQueue<Item>(order: order)
             let slots = AddressSlots()
-            let (hosts, addresses, limit) = (1 + random(60), 1 + random(5), 1 + random(4))
+            let (hosts, addresses, limits) = (
+                1 + random(60), 1 + random(5), (0..<1 + random(2)).map { _ in 1 + random(4) }
+            )
             var left = 200
             var waiting = Set<Item>()
             var limited: [Item: LimitedAddress] = [:]
+            var places: [Item: DownloadQueue<Item>.Place] = [:]
             var running: [Item] = []
             func next() -> Item? {
                 while true {
@@ -50,30 +55,43 @@ struct AddressSlotsTests {
                     // A group of hosts has several addresses, some are not known.
                     let address = host % 7 == 0 ? random(addresses) : host % addresses
                     let endpoint = Endpoint(IPAddress("192.0.2.\(address)")!, port: 80)
-                    let item = Item(host: "h\(host)", address: host % 5 == 4 ? nil : endpoint, number: left)
+                    let item = Item(
+                        host: "h\(host)", address: host % 5 == 4 ? nil : endpoint, number: left,
+                        limit: limits[random(limits.count)])
                     waiting.insert(item)
-                    if let address = item.address { limited[item] = slots.enqueue(address, limit: limit) }
-                    queue.enqueue(item, host: item.host, priority: 1, limits: HostLimits(transfers: 2))
+                    if let address = item.address { limited[item] = slots.enqueue(address, limit: item.limit) }
+                    places[item] = queue.enqueue(
+                        item, host: item.host, priority: 1,
+                        limits: HostLimits(transfers: 2, rate: Double(1 + random(2))))
                     if slots.mayBegin(limited[item], of: item.host, shares: nil, now: 0) {
                         queue.unblock(host: item.host)
                     }
                 } else if !running.isEmpty, random(2) > 0 || left == 0 {
                     let item = running.remove(at: random(running.count))
-                    queue.release(host: item.host)
+                    queue.release(places[item]!)
                     if let address = limited[item] { slots.end(address, shares: nil, now: 0) }
+                } else if random(4) == 0, let item = waiting.randomElement() {
+                    waiting.remove(item)
+                    queue.remove(places[item]!)
+                    if let address = limited[item] { slots.leave(address, shares: nil, now: 0) }
                 }
                 while running.count < 16, let item = next() {
                     #expect(waiting.remove(item) != nil)
                     running.append(item)
                 }
-                for address in Set(running.compactMap(\.address)) {
-                    #expect(running.count { $0.address == address } <= limit)
+                func room(_ item: Item) -> Bool {
+                    let alike = running.filter { $0.address == item.address }
+                    let most = (alike + waiting.filter { $0.address == item.address }).map(\.limit).max() ?? 0
+                    return alike.count < most && alike.count { $0.limit == item.limit } < item.limit
+                }
+                for item in running where item.address != nil {
+                    #expect(running.count { $0.address == item.address && $0.limit == item.limit } <= item.limit)
+                    #expect(running.count { $0.address == item.address } <= limits.max()!)
                 }
                 // Whatever may start has started.
                 if running.count < 16 {
                     let isStuck = waiting.contains { item in
-                        running.count { $0.host == item.host } < 2
-                            && (item.address == nil || running.count { $0.address == item.address } < limit)
+                        running.count { $0.host == item.host } < 2 && (item.address == nil || room(item))
                     }
                     #expect(!isStuck)
                     guard !isStuck else { return }

@@ -223,6 +223,37 @@ struct ConcurrencyControllerTests {
         #expect(grown(ConcurrencyBounds(descriptors: 1)).limit == ConcurrencyController.least)
     }
 
+    /// A network that gives a worker as much as it has transfers, as one does that is shared with other workers: the greatest number in a
+    /// minute, and the last.
+    /// * `delays`: of so many new connections.
+    private func shared(_ delays: (Int) -> [Double]) -> (most: Int, last: Int) {
+        var controller = ConcurrencyController()
+        var (most, connections) = (0, 0)
+        for _ in 0..<240 {
+            var sample = sample(running: controller.limit, answered: controller.limit)
+            sample.delays = delays(max(0, controller.limit - connections))
+            connections = max(connections, controller.limit)
+            most = max(most, controller.limit)
+            controller.take(sample, ConcurrencyBounds())
+        }
+        return (most, controller.limit)
+    }
+
+    @Test(
+        "Where the packets of new connections wait in a queue more transfers are no gain, but one slow host is no queue"
+    )
+    func fullWay() {
+        let full = shared { Array(repeating: 0.2, count: $0) }
+        #expect(full.most <= 48 && full.last <= 40, "\(full)")
+        let free = shared { Array(repeating: 0.002, count: $0) }
+        #expect(free.most >= 700, "\(free)")
+        let oneHost = shared { count in (0..<count).map { $0 % 3 == 0 ? 0.5 : 0.001 } }
+        #expect(oneHost.most >= 700, "\(oneHost)")
+        // Too few to say something.
+        let few = shared { Array(repeating: 0.2, count: min(3, $0)) }
+        #expect(few.most >= 700, "\(few)")
+    }
+
     @Test("Without transfers nothing is learnt, and nothing divides by zero")
     func idle() {
         var controller = ConcurrencyController()

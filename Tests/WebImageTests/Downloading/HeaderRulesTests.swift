@@ -35,15 +35,15 @@ struct HeaderRulesTests {
             (rules { $0.types = [.webp, .avif] }, "png; the accepted types are avif, webp"),
         ]
         for (rules, expected) in cases {
-            #expect(rules.objection(to: ImageHeader(format: .png, size: size)) == expected)
+            #expect(rules.objection(to: ImageHeader(format: .png, size: size))?.message == expected)
         }
         let tall = PixelSize(width: 160, height: 640)
         #expect(
-            rules { $0.maxAspectRatio = 3 }.objection(to: ImageHeader(format: .jpeg, size: tall))?.hasSuffix(
+            rules { $0.maxAspectRatio = 3 }.objection(to: ImageHeader(format: .jpeg, size: tall))?.message.hasSuffix(
                 "ratio is 3") == true)
         let none = PixelSize(width: 0, height: 0)
         let unknown = "svg of unknown size; the batch has rules about it"
-        #expect(rules { $0.minWidth = 1 }.objection(to: ImageHeader(format: .svg, size: none)) == unknown)
+        #expect(rules { $0.minWidth = 1 }.objection(to: ImageHeader(format: .svg, size: none))?.message == unknown)
         #expect(rules { $0.types = [.svg] }.objection(to: ImageHeader(format: .svg, size: none)) == nil)
     }
 
@@ -130,7 +130,7 @@ struct HeaderRulesTests {
         for _ in 0..<3 {
             let error = try #require(await failure("/short.jpg"))
             #expect(error.code == .imageRefused && error.httpStatus == 200 && error.attempts == 1)
-            #expect(error.savedBytes == 0 && error.outcome == .refused)
+            #expect(error.savedBytes == 0 && error.outcome == .filtered)
             #expect(error.message == "64 x 48 pixels; the minimum width is 100")
         }
         #expect(server.connectionCount == 1)

@@ -18,7 +18,7 @@ struct HostGovernorTests {
 
     /// Whether it has nothing for other processes.
     private func isSilent(_ governor: HostGovernor) -> Bool {
-        let calls = governor.takeMessages { _ in 1 }
+        let calls = governor.takeMessages { _, _ in 1 }
         return calls.hostRequests.isEmpty && calls.news.isEmpty
     }
 
@@ -73,7 +73,9 @@ struct HostGovernorTests {
         var now = 2.0
         for count in 1...4 {
             now += 61
-            #expect(governor.mayBegin("h", rate: nil, running: 0, waiting: 9, now: now) && governor.admission == .probe)
+            #expect(
+                governor.mayBegin("h", rate: nil, running: 0, waiting: 9, now: now)
+                    && governor.admission(to: "h") == .probe)
             _ = governor.didFail("h", Self.refused, wasReached: false, began: now, now: now)
             #expect(probes(since: 0, now: now) == count && probes(since: now, now: now) == 1)
             #expect(probes(since: now + 1, now: now) == 0)
@@ -106,7 +108,7 @@ struct HostGovernorTests {
             #expect(probes(since: 0, now: now) == 0, "it may be asked")
             #expect(
                 governor.mayBegin("h", rate: nil, running: 0, waiting: 9, now: now)
-                    && governor.admission == .afterRefusal)
+                    && governor.admission(to: "h") == .afterRefusal)
         }
         governor.didAnswer(
             "h", Self.status(503, retryAfter: 1), firstByte: nil, began: now, running: 2, maxWait: 60, now: now)
@@ -153,10 +155,10 @@ struct HostGovernorTests {
         let governor = governor(isShared: true)
         #expect(!governor.mayBegin("a", rate: 20, running: 0, waiting: 3, now: 1))
         #expect(!governor.mayBegin("a", rate: 20, running: 0, waiting: 3, now: 1.01))
-        let calls = governor.takeMessages { _ in 3 }
+        let calls = governor.takeMessages { _, _ in 3 }
         #expect(calls.hostRequests == [HostSlotRequest(host: "a", count: 3, rate: 20)])
         #expect(isSilent(governor))
-        governor.grant("a", HostReservation(first: 2, interval: 0.05, count: 2), now: 1.1)
+        governor.grant(calls.hostRequests[0], HostReservation(first: 2, interval: 0.05, count: 2), now: 1.1)
         #expect(governor.nextDue(now: 1.1) == "a")
         #expect(!governor.mayBegin("a", rate: 20, running: 0, waiting: 3, now: 1.1))
         #expect(governor.nextWake == 2)
@@ -165,8 +167,8 @@ struct HostGovernorTests {
         // The second one has passed by now, and is lost.
         #expect(!governor.mayBegin("a", rate: 20, running: 1, waiting: 2, now: 2.2))
         // None now: it is asked again later, not at once.
-        _ = governor.takeMessages { _ in 2 }
-        governor.grant("a", nil, now: 2.3)
+        let again = governor.takeMessages { _, _ in 2 }.hostRequests
+        governor.grant(try #require(again.first), nil, now: 2.3)
         #expect(governor.nextDue(now: 2.3) == "a")
         #expect(!governor.mayBegin("a", rate: 20, running: 1, waiting: 2, now: 2.31))
         #expect(isSilent(governor))
@@ -325,20 +327,20 @@ struct HostGovernorTests {
         for _ in 0..<100 {
             outageReporter.didAnswer("a", nil, firstByte: 3, began: 0, running: 32, maxWait: 60, now: 1)
         }
-        let news = outageReporter.takeMessages { _ in 0 }.news
+        let news = outageReporter.takeMessages { _, _ in 0 }.news
         let told = try #require(news.first)
         #expect(news.count == 1 && told.state == .slow && told.until == 31 && (2..<32).contains(told.failures))
-        #expect(HostReport.Latency(told.error.message)?.best == 0.1)
+        #expect(told.latency?.best == 0.1)
         // As narrow as before it is no news for a while, and is told again then.
         for _ in 0..<300 {
             outageReporter.didAnswer("a", nil, firstByte: 3, began: 1, running: 32, maxWait: 60, now: 2)
         }
-        let narrowest = try #require(outageReporter.takeMessages { _ in 0 }.news.first)
+        let narrowest = try #require(outageReporter.takeMessages { _, _ in 0 }.news.first)
         #expect(narrowest.failures == 2)
         for _ in 0..<50 { outageReporter.didAnswer("a", nil, firstByte: 3, began: 1, running: 2, maxWait: 60, now: 3) }
         #expect(isSilent(outageReporter))
         outageReporter.didAnswer("a", nil, firstByte: 3, began: 1, running: 2, maxWait: 60, now: 18)
-        #expect(outageReporter.takeMessages { _ in 0 }.news.map(\.until) == [48])
+        #expect(outageReporter.takeMessages { _, _ in 0 }.news.map(\.until) == [48])
 
         hearer.adopt([narrowest], now: 3)
         #expect(hearer.mayBegin("a", rate: nil, running: 1, waiting: 9, now: 3))
@@ -394,7 +396,7 @@ struct HostGovernorTests {
         for _ in 0..<3 { _ = first.didFail("a", Self.refused, wasReached: false, began: 0, now: 0) }
         first.didAnswer(
             "b", Self.status(503, retryAfter: 9), firstByte: nil, began: 0, running: 2, maxWait: 60, now: 0)
-        let news = first.takeMessages { _ in 0 }.news
+        let news = first.takeMessages { _, _ in 0 }.news
         #expect(Set(news.map(\.host)) == ["a", "b"])
         second.adopt(news, now: 0)
         #expect(!second.mayBegin("a", rate: nil, running: 0, waiting: 1, now: 0.5))
@@ -402,7 +404,7 @@ struct HostGovernorTests {
         #expect(isSilent(second))
         #expect(second.mayBegin("a", rate: nil, running: 0, waiting: 1, now: 1.5))
         second.didAnswer("a", nil, firstByte: 0.1, began: 1.5, running: 1, maxWait: 60, now: 1.6)
-        #expect(second.takeMessages { _ in 0 }.news.map(\.state) == [.good])
+        #expect(second.takeMessages { _, _ in 0 }.news.map(\.state) == [.good])
         first.adopt(news.filter { $0.host == "b" }, now: 1.7)
         #expect(first.nextDue(now: 1.7) != nil)
         #expect(first.mayBegin("a", rate: nil, running: 1, waiting: 1, now: 1.7))
@@ -497,10 +499,10 @@ struct HostGovernorTests {
         third.didAnswer("a", nil, firstByte: 0.1, began: 0, running: 1, maxWait: 60, now: 0.5)
         for _ in 0..<3 { _ = first.didFail("a", Self.refused, wasReached: false, began: 0, now: 1) }
         second.didAnswer("a", nil, firstByte: 0.1, began: 0.5, running: 1, maxWait: 60, now: 1.5)
-        let news = first.takeMessages { _ in 0 }.news
+        let news = first.takeMessages { _, _ in 0 }.news
         for governor in [second, third] { governor.adopt(news, now: 1.6) }
         #expect(second.mayBegin("a", rate: nil, running: 1, waiting: 1, now: 1.6))
-        #expect(second.takeMessages { _ in 0 }.news.map(\.state) == [.good])
+        #expect(second.takeMessages { _, _ in 0 }.news.map(\.state) == [.good])
         #expect(!third.mayBegin("a", rate: nil, running: 1, waiting: 1, now: 1.6))
         #expect(isSilent(third))
     }

@@ -202,6 +202,7 @@ struct HostileServerTests {
         good.setFallback { _ in OriginResponse(body: [1]) }
         let downloader = try makeDownloader {
             $0.maxConcurrentDownloads = 2
+            $0.maxParkedDownloads = 1
             $0.parkAfter = 20
             $0.connectTimeout = 55
         }

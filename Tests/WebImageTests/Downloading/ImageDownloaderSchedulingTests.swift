@@ -1,5 +1,6 @@
 import Origin
 import Testing
+import Threading
 
 @testable import WebImage
 
@@ -230,6 +231,103 @@ struct ImageDownloaderSchedulingTests {
         for index in 0..<4 { server.release("/stall\(index)") }
         for task in stalls { #expect(try await task.value.body.bytes == [1, 2]) }
         #expect(await downloader.activeDownloadCount == 0)
+    }
+
+    @Test("Before its first byte a transfer is parked once others would have had theirs several times")
+    func usualWait() async throws {
+        let server = try OriginServer()
+        server.route("/stall", OriginResponse(body: [1], fault: .stallBeforeHeader))
+        server.setFallback { _ in OriginResponse(body: [2]) }
+        let downloader = try makeDownloader {
+            $0.maxConcurrentDownloads = 1
+            $0.maxParkedDownloads = 1
+            // Parked only then, it would have ended before, and its slot with it.
+            $0.parkAfter = 16
+            $0.downloadTimeout = 10
+            $0.maxAttempts = 1
+        }
+        #expect(try await downloader.download(server.url("/first")).body.bytes == [2])
+        let stalled = Task { try await downloader.download(server.url("/stall")) }
+        await server.waitForRequests(1, to: "/stall")
+        #expect(try await downloader.download(server.url("/second")).body.bytes == [2])
+        #expect(await downloader.activity.parked == 1)
+        server.release("/stall")
+        #expect(try await stalled.value.body.bytes == [1])
+    }
+
+    @Test("A number of transfers is a maximum: those without a connection or an answer count")
+    func maximum() async throws {
+        let (server, full) = (try OriginServer(), try FullPort())
+        server.setFallback { request in
+            request.path.hasPrefix("/good")
+                ? OriginResponse(body: [1]) : OriginResponse(body: [1], fault: .stallBeforeHeader)
+        }
+        func downloader(parks: Int) throws -> ImageDownloader {
+            try makeDownloader {
+                $0.maxConcurrentDownloads = 3
+                $0.maxParkedDownloads = parks
+                $0.parkAfter = 0.05
+                $0.connectTimeout = 4
+                $0.maxAttempts = 1
+            }
+        }
+        func begin(_ name: String, on downloader: ImageDownloader) async throws -> [Task<WebImageError?, Never>] {
+            let urls = ["http://127.0.0.1:\(full.port)/\(name)", server.url("/1\(name)"), server.url("/2\(name)")]
+            let tasks = urls.map { url in Task { await downloader.failure(url, options: .uninspected) } }
+            try await until { server.requestCount("/2\(name)") == 1 && server.requestCount("/1\(name)") == 1 }
+            try await until { await downloader.activity.running + downloader.activity.parked == 3 }
+            return tasks
+        }
+        let strict = try downloader(parks: 0)
+        let tasks = try await begin("a", on: strict)
+        let good = Task { await strict.failure(server.url("/good"), options: .uninspected) }
+        // In the same time one that may park stalled transfers fetches another URL.
+        let parking = try downloader(parks: 8)
+        let others = try await begin("b", on: parking)
+        #expect(await parking.failure(server.url("/good/parking"), options: .uninspected) == nil)
+        #expect(await strict.activity.running == 3)
+        #expect(server.requestCount("/good") == 0)
+        for path in ["/1a", "/2a", "/1b", "/2b"] { server.release(path) }
+        for task in [tasks[1], tasks[2], others[1], others[2], good] { #expect(await task.value == nil) }
+        for task in [tasks[0], others[0]] { #expect(await task.value?.outcome == .timeout) }
+    }
+
+    @Test(
+        "Downloads that have ended use up nothing of their host's rate, and a rate binds its own",
+        arguments: [true, false])
+    func endedOnes(isRevoked: Bool) async throws {
+        let server = try OriginServer()
+        server.setFallback { _ in OriginResponse(body: [1]) }
+        let downloader = try makeDownloader { $0.maxConnectionsPerHost = 6 }
+        let slow = try await downloader.profile { $0.hosts.requestsPerSecond = 0.5 }
+        let permit = DownloadPermit()
+        let urls = (0..<100).map { server.url("/old/\($0)") }
+        let tasks = urls.map { url in
+            Task {
+                _ = try? await downloader.download(url, options: .uninspected, profile: slow, permit: permit)
+            }
+        }
+        await server.waitForRequests(1)
+        try await until {
+            await downloader.states(of: urls).values.count { $0.reason == "its rate, 0.5/s" } >= 90
+        }
+        #expect(try await downloader.download(server.url("/free"), options: .uninspected).body.bytes == [1])
+        if isRevoked {
+            permit.revoke()
+            await downloader.endRevoked()
+        } else {
+            for task in tasks { task.cancel() }
+        }
+        for task in tasks { await task.value }
+        #expect(await downloader.activity.operations == 0)
+        let next = try await downloader.download(
+            server.url("/next"), options: .uninspected, profile: slow, permit: nil)
+        #expect(next.attempts == 1)
+        let times = server.requests.map(\.time)
+        // A few of the first list were let in by then; the others would take three minutes.
+        let free = try #require(server.requests.first { $0.path == "/free" })
+        #expect(free.time - times[0] < 10 && times[times.count - 1] - free.time < 30, "\(times)")
+        #expect(server.requests.last?.path == "/next" && times.count < 12)
     }
 
     private func failure(of task: Task<DownloadedImage, any Error>) async -> WebImageError.Code? {

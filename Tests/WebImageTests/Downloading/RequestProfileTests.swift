@@ -92,14 +92,8 @@ struct RequestProfileTests {
         #expect(asked == ["one/1.0", "other/1.0"])
     }
 
-    @Test("Of the rates and limits that profiles ask of a host the lowest holds while one waits for it")
+    @Test("The rate of a profile holds for its downloads, though the downloader itself has none")
     func hostLimits() async throws {
-        var limits = HostLimits(transfers: 5)
-        limits.tighten(HostLimits(transfers: 9, rate: 3))
-        limits.tighten(HostLimits(transfers: 2, rate: 7))
-        limits.tighten(HostLimits(transfers: 4))
-        #expect(limits.transfers == 2 && limits.rate == 3)
-        // The downloader itself limits nothing.
         server.setFallback { _ in OriginResponse(body: [1]) }
         let downloader = try makeDownloader { $0.hosts = HostPolicy() }
         let slow = try await downloader.profile { $0.hosts.requestsPerSecond = 20 }

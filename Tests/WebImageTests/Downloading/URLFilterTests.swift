@@ -42,7 +42,7 @@ struct URLFilterTests {
         #expect(try await manager.loadImage(with: cached).outcome == .hit)
         #expect(try await manager.loadImage(with: kept).outcome == .downloaded)
         let denied = await manager.failure(fixture.origin.url("/denied.png"))
-        #expect(denied?.code == .refused && denied?.outcome == .refused && denied?.attempts == 0)
+        #expect(denied?.code == .refused && denied?.outcome == .filtered && denied?.attempts == 0)
         let hop = await manager.failure(fixture.origin.url("/hop"))
         #expect(hop?.code == .refused && hop?.attempts == 1)
         #expect(fixture.origin.requests.map(\.path) == ["/kept.png", "/hop"])

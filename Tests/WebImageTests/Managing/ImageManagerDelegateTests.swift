@@ -70,7 +70,7 @@ struct ImageManagerDelegateTests {
             switch policy {
             case .smart: [true, false, true]
             case .sd3: [true, true, true]
-            case .sd4, .sd5: [false, false, true]
+            case .sd4: [false, false, true]
             case .none: [false, false, false]
             }
         for blocks in [nil, true, false] {
@@ -109,7 +109,9 @@ struct ImageManagerDelegateTests {
         #expect(manager.cache.memory?.count == 0)
     }
 
-    @Test("Of many loads of a URL that fails one asks the network, the others find it on the list")
+    @Test(
+        "Of many loads of a URL that fails one asks the network, the others have its error, and later ones find it on the list"
+    )
     func oneRequest() async throws {
         let url = origin.url("/404")
         let manager = try fixture.manager(policy: .sd3)
@@ -117,8 +119,10 @@ struct ImageManagerDelegateTests {
             for _ in 0..<20 { group.addTask { await manager.failure(url)?.code } }
             return await group.reduce(into: []) { $0.append($1) }
         }
-        #expect(codes.count { $0 == .invalidDownloadStatusCode } == 1)
-        #expect(codes.count { $0 == .blackListed } == 19)
+        // Whether all began before it was listed is up to the machine.
+        #expect(codes.contains(.invalidDownloadStatusCode))
+        #expect(codes.allSatisfy { $0 == .invalidDownloadStatusCode || $0 == .blackListed }, "\(codes)")
+        #expect(await manager.failure(url)?.code == .blackListed)
         #expect(origin.requestCount() == 1)
     }
 

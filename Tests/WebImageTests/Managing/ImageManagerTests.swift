@@ -222,7 +222,7 @@ struct ImageManagerTests {
         case .sd3:
             #expect(statuses == [404, 410, 451, 403, 429, 503])
             #expect(lists(.badImageData) && lists(.connectionLost) && lists(.secureConnectionFailed))
-        case .sd4, .sd5:
+        case .sd4:
             #expect(statuses == [])
             #expect(lists(.badImageData) && !lists(.connectionLost) && lists(.secureConnectionFailed))
         case .none:

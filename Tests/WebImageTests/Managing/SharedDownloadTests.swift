@@ -82,7 +82,7 @@ struct SharedDownloadTests {
         #expect(fixture.origin.requestCount() == 1)
     }
 
-    @Test("After a download that failed the next one asks for its own, and the delegate is asked again")
+    @Test("A download that failed has failed for all, and the next load asks again")
     func failed() async throws {
         fixture.origin.route(
             "/a.png",
@@ -91,7 +91,9 @@ struct SharedDownloadTests {
         let manager = try fixture.manager(downloads: { $0.maxAttempts = 1 })
         let results = try await load(manager, delegate, callers: 2, asked: 2)
         #expect(throws: WebImageError.self) { try results[0].get() }
-        let image = try results[1].get()
+        #expect(throws: WebImageError.self) { try results[1].get() }
+        #expect(delegate.asked == 2 && fixture.origin.requestCount() == 1)
+        let image = try await manager.loadImage(with: fixture.origin.url("/a.png"), options: .retryFailed)
         #expect(image.outcome == .downloaded && image.cacheType == .none)
         #expect(delegate.asked == 3 && fixture.origin.requestCount() == 2)
     }

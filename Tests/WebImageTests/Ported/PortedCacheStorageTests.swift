@@ -4,7 +4,6 @@ import Glibc
 import Origin
 import TestSupport
 import Testing
-import Threading
 
 @testable import WebImage
 
@@ -55,81 +54,6 @@ struct PortedCacheStorageTests {
         // It has not gone to memory behind the caller's back.
         #expect(cache.imageFromMemoryCache(forKey: key) == nil)
         #expect(try await cache.queryImage(forKey: key)?.cacheType == .disk)
-    }
-
-    /// Keeps one image, whatever its size.
-    private final class OneImage: MemoryImageStore {
-        private let kept = Locked<(key: String, image: MemoryImage)?>(nil)
-
-        var count: Int { kept.withLock { $0 == nil ? 0 : 1 } }
-        var totalCost: Int { kept.withLock { $0?.image.cost ?? 0 } }
-        func image(forKey key: String) -> MemoryImage? { kept.withLock { $0?.key == key ? $0?.image : nil } }
-        func insert(_ image: MemoryImage, forKey key: String) { kept.withLock { $0 = (key, image) } }
-        func remove(forKey key: String) { kept.withLock { if $0?.key == key { $0 = nil } } }
-        func removeAll() { kept.withLock { $0 = nil } }
-    }
-
-    @Test("SDImageCacheTests 42 CustomMemoryCache")
-    func customMemoryCache() async throws {
-        let store = OneImage()
-        var configuration = ImageCache.Configuration()
-        configuration.memoryStore = store
-        let cache = try ImageCache(directory: folder.path("cache"), configuration: configuration)
-        try await cache.store(image, forKey: key)
-        #expect(store.image(forKey: key)?.bytes == image && cache.imageFromMemoryCache(forKey: key)?.bytes == image)
-        #expect(cache.memory?.count == 1 && cache.memory?.totalCost == image.count)
-        try await cache.store(GeneratedImage.png(seed: 2, width: 3, height: 3), forKey: "another")
-        // The store decides: it has room for one.
-        #expect(cache.imageFromMemoryCache(forKey: key) == nil && store.count == 1)
-        // Found on disk, it is in memory again.
-        #expect(try await cache.queryImage(forKey: key)?.cacheType == .disk)
-        #expect(store.image(forKey: key)?.bytes == image)
-        try await cache.removeImage(forKey: key, fromDisk: false)
-        #expect(store.count == 0)
-        try await cache.store(image, forKey: key)
-        cache.clearMemory()
-        #expect(store.count == 0)
-        #expect(await cache.diskImageExists(forKey: key))
-    }
-
-    @Test("SDImageCacheTests 43 CustomDiskCache")
-    func customDiskCache() async throws {
-        let store = DictionaryStore()
-        var configuration = ImageCache.Configuration()
-        configuration.diskStore = store
-        let cache = try ImageCache(directory: folder.path("cache"), configuration: configuration)
-        #expect(cache.store as? DictionaryStore === store)
-        try await cache.store(image, forKey: key)
-        #expect(store.contains(key))
-        #expect(cache.imageFromMemoryCache(forKey: key)?.bytes == image)
-        try await cache.removeImage(forKey: key)
-        #expect(!store.contains(key))
-        // Without one it is the directory.
-        let usual = try ImageCache(directory: folder.path("cache"))
-        #expect((usual.store as? DirectoryImageStore)?.disk === usual.disk)
-        #expect(await !usual.diskImageExists(forKey: key))
-    }
-
-    /// The original's cache is a class behind SDImageCache's protocol; here both of its sides are.
-    @Test("SDImageCacheTests 58 CustomImageCache")
-    func customImageCache() async throws {
-        let (memory, disk) = (OneImage(), DictionaryStore())
-        var configuration = ImageCache.Configuration()
-        (configuration.memoryStore, configuration.diskStore) = (memory, disk)
-        let cache = try ImageCache(directory: folder.path("cache"), configuration: configuration)
-        #expect(await cache.containsImage(forKey: key) == .none)
-        try await cache.store(image, forKey: key)
-        #expect(await cache.containsImage(forKey: key) == .memory)
-        #expect(try await cache.queryImage(forKey: key)?.image.bytes == image)
-        cache.clearMemory()
-        #expect(await cache.containsImage(forKey: key) == .disk)
-        #expect(try await cache.queryImage(forKey: key)?.cacheType == .disk)
-        try await cache.removeImage(forKey: key)
-        #expect(await cache.containsImage(forKey: key) == .none)
-        try await cache.storeImageDataToDisk(image, forKey: key)
-        #expect(try await cache.clearDisk() == 1)
-        #expect(await cache.containsImage(forKey: key) == .none)
-        #expect(folder.contents().filter { $0.hasPrefix("cache/v1/") } == ["cache/v1/"])
     }
 
     /// The original adds a coder that writes a text of its own and reads another image. Here nobody can add one, since what a cache has is

@@ -40,9 +40,7 @@ struct PortedLoaderTests {
     @Test("SDWebImageDownloaderTests CustomImageLoaderWorks")
     func custom() async throws {
         let loader = StubLoader(scheme: "memory", images: ["memory:a": png(9)], blocks: false)
-        let loaders = ImageLoadersManager()
-        loaders.add(loader)
-        let manager = try fixture.manager(policy: .sd3) { $0.loaders = loaders }
+        let manager = try fixture.manager(policy: .sd3) { $0.loader = loader }
         let calls = Locked<[[Int]]>([])
         let image = try await manager.loadImage(with: "memory:a") { received, expected in
             calls.withLock { $0.append([received, expected]) }
@@ -53,52 +51,21 @@ struct PortedLoaderTests {
         // Its failures are its own to judge.
         let error = await manager.failure("memory:b")
         #expect(error?.code == .cannotFindHost && !manager.failedURLs.contains("memory:b"))
-        #expect(loader.asked.withLock { $0 } == ["memory:a", "memory:b"])
         #expect(fixture.origin.requestCount() == 0)
-    }
-
-    @Test("SDWebImageDownloaderTests ThatLoadersManagerWorks")
-    func several() async throws {
-        let loaders = ImageLoadersManager()
-        let first = StubLoader(scheme: "memory", images: ["memory:a": png(9)])
-        let second = StubLoader(scheme: "memory", images: ["memory:a": png(7)])
-        loaders.add(first)
-        let registration = loaders.add(second)
-        #expect(loaders.loaders.count == 2)
-        let manager = try fixture.manager { $0.loaders = loaders }
-        // The last one added is asked first, and the downloader loads what none of them does.
-        #expect(try await manager.loadImage(with: "memory:a").info.width == 7)
+        // What it does not load the downloader does, and judges.
         let (url, _) = fixture.image("/a.png", size: 5)
         #expect(try await manager.loadImage(with: url).info.width == 5)
-        loaders.remove(registration)
-        try await manager.cache.removeImage(forKey: "memory:a")
-        #expect(try await manager.loadImage(with: "memory:a").info.width == 9)
         #expect(await manager.failure("other:a")?.code == .refused)
-    }
-
-    @Test("SDWebImageManagerTests 14 ThatCustomCacheAndLoaderWorks")
-    func cacheAndLoader() async throws {
-        let loaders = ImageLoadersManager()
-        loaders.add(StubLoader(scheme: "memory", images: ["memory:a": png(9)]))
-        var configuration = ImageCache.Configuration()
-        let store = DictionaryStore()
-        configuration.diskStore = store
-        let manager = try fixture.manager(cache: fixture.cache(configuration)) { $0.loaders = loaders }
-        #expect(try await manager.loadImage(with: "memory:a").outcome == .downloaded)
-        #expect(store.kept.withLock { Array($0.keys) } == ["memory:a"])
-        manager.cache.clearMemory()
-        let again = try await manager.loadImage(with: "memory:a")
-        #expect(again.outcome == .hit && again.cacheType == .disk)
-        #expect(try again.data() == png(9))
+        let missing = fixture.origin.url("/404")
+        #expect(await manager.failure(missing)?.httpStatus == 404 && manager.failedURLs.contains(missing))
+        #expect(loader.asked.withLock { $0 } == ["memory:a", "memory:b"])
     }
 
     @Test("SDWebImageDownloaderTests 06 ThatUsingACustomDownloaderOperationWorks")
     func operation() async throws {
         // What loads an image in the place of the downloader's operation is a loader here.
         let loader = StubLoader(scheme: "http", images: [fixture.origin.url("/a.png"): png(9)])
-        let loaders = ImageLoadersManager()
-        loaders.add(loader)
-        let manager = try fixture.manager { $0.loaders = loaders }
+        let manager = try fixture.manager { $0.loader = loader }
         let url = fixture.origin.url("/a.png")
         #expect(try await manager.loadImage(with: url).info.width == 9)
         #expect(loader.asked.withLock { $0 } == [url] && fixture.origin.requestCount() == 0)

@@ -32,10 +32,11 @@ struct OutcomeTests {
     func `bytes of later versions are unknown, and skipped`() {
         #expect(
             PrefetchOutcome(code: 0) == nil && PrefetchOutcome(code: 32) == nil && PrefetchOutcome(code: 255) == nil)
-        #expect((1...19).allSatisfy { PrefetchOutcome(code: $0)?.rawValue == $0 })
-        #expect((20...31).allSatisfy { PrefetchOutcome(code: $0) == .unknown })
+        #expect((1...21).allSatisfy { PrefetchOutcome(code: $0)?.rawValue == $0 })
+        #expect((22...31).allSatisfy { PrefetchOutcome(code: $0) == .unknown })
+        #expect(PrefetchOutcome.filtered.rawValue == 21 && PrefetchOutcome(name: "filtered") == .filtered)
         #expect(PrefetchOutcome.unknown.isSkipped && PrefetchOutcome.unknown.name == "unknown")
-        #expect(PrefetchOutcome.unsupported.rawValue == 19 && PrefetchOutcome(name: "unsupported") == .unsupported)
+        #expect(PrefetchOutcome.notStored.rawValue == 20 && PrefetchOutcome(name: "notStored") == .notStored)
         #expect(PrefetchOutcome.allCases.allSatisfy { PrefetchOutcome(name: $0.name) == $0 })
         var counts = PrefetchCounts()
         counts[.unknown] = 2

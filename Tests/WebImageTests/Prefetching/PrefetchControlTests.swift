@@ -68,8 +68,8 @@ private final class HeldLoader: ImageLoading {
 struct PrefetchControlTests {
     private let loader = HeldLoader()
 
-    private func prefetcher(_ width: Int, _ compatibility: Compatibility? = nil) -> ImagePrefetcher {
-        var configuration = compatibility.map { ImagePrefetcher.Configuration(compatibility: $0) } ?? .init()
+    private func prefetcher(_ width: Int) -> ImagePrefetcher {
+        var configuration = ImagePrefetcher.Configuration()
         configuration.maxConcurrentPrefetchCount = width
         return ImagePrefetcher(manager: loader, configuration: configuration)
     }
@@ -237,9 +237,9 @@ struct PrefetchControlTests {
         #expect("\(PrefetchSettings.Share.percent(99.9)) \(PrefetchSettings.Share.count(7))" == "99.9% 7")
     }
 
-    @Test("Version 5 sums over the lists that run, and tells the end of the last one")
-    func sums() async {
-        let prefetcher = prefetcher(2, .sd5)
+    @Test("Two lists that run have counts and an end of their own, and low priority unless they are told")
+    func ownCounts() async {
+        let prefetcher = prefetcher(2)
         let log = EventLog()
         prefetcher.delegate = log
         let first = prefetcher.prefetch(["a"])
@@ -254,7 +254,10 @@ struct PrefetchControlTests {
         await loader.waitForStarts(3)
         loader.end("c")
         await second.wait()
-        #expect(log.lines == ["didPrefetch a 1/3", "didPrefetch bad 1/2", "didPrefetch c 2/2", "didFinish 2, 1"])
+        #expect(
+            log.lines == [
+                "didPrefetch a 1/1", "didFinish 1, 0", "didPrefetch bad 1/2", "didPrefetch c 2/2", "didFinish 1, 1",
+            ])
         #expect(prefetcher.configuration.options == .lowPriority)
     }
 }

@@ -345,6 +345,28 @@ struct NameResolverTests {
         #expect(await downloader.activity.waitingForName == 0)
     }
 
+    @Test("An answer that comes after the repetition of its query counts, with one resolver and with two")
+    func lateAnswers() async throws {
+        let origin = try origin()
+        let slow = try NameServer { question in
+            var answer = NameAnswer.addresses(["127.0.0.1"], to: question)
+            answer.delay = 3
+            return answer
+        }
+        let dead = try NameServer { _ in .silence }
+        for servers in [[slow.place], [slow.place, dead.place]] {
+            let downloader = try downloader(slow) { $0.dnsServers = servers }
+            await withTaskGroup(of: Void.self) { group in
+                for number in 0..<20 {
+                    group.addTask {
+                        #expect(await downloader.failure("http://host\(number).test:\(origin.port)/") == nil)
+                    }
+                }
+            }
+            #expect(await downloader.activity.names.silence == nil)
+        }
+    }
+
     @Test("Of two resolvers the second answers when the first does not")
     func second() async throws {
         let origin = try origin()

@@ -50,14 +50,17 @@ struct ResolverSimulation {
 
     private struct Name {
         var isDead: Bool
+        var isAnswered = false
         var queries = 0, failures = 0
         var failingSince: Double?
     }
 
     private enum Event {
-        case ends(window: Int, name: Int, ticket: QueryWindow.Ticket, end: QueryWindow.End)
+        case ends(window: Int, name: Int, query: Int, ticket: QueryWindow.Ticket, end: QueryWindow.End)
+        case isOverdue(window: Int, name: Int, query: Int, ticket: QueryWindow.Ticket)
         case again(window: Int, name: Int)
         case looks(window: Int)
+        case witnesses(window: Int, ticket: QueryWindow.Ticket, end: QueryWindow.End)
     }
 
     private struct Entry {
@@ -65,15 +68,20 @@ struct ResolverSimulation {
         let event: Event
     }
 
-    private static let timeout = 2.0
+    private static let timeout = NameResolver.timeout, patience = NameResolver.patience
     private let world: World
     private var random: Random
     /// The next one is the last.
     private var events: [Entry] = []
     private var windows: [QueryWindow]
     private var names: [[Name]]
-    private var waiting: [[Int]]
+    /// Names that were not asked for yet, and those whose repetition is due; the next one is the last.
+    private var waiting: [[Int]], repeating: [[Int]]
+    private var repeatingInFlight: [Int]
+    private var witnesses: [NameWitness], nextLook: [Double]
     private var busyUntil = 0.0
+    /// The queries that are overdue, and those of them that the window counts as lost.
+    private var overdue: Set<Int> = [], lost: Set<Int> = []
     private var result = Result()
 
     static func run(_ world: World, seed: UInt64, until end: Double = 600) -> Result {
@@ -89,6 +97,10 @@ struct ResolverSimulation {
             (0..<world.names).map { _ in Name(isDead: random.next() < world.dead) }
         }
         waiting = (0..<world.windows).map { _ in Array((0..<world.names).reversed()) }
+        repeating = waiting.map { _ in [] }
+        repeatingInFlight = waiting.map { _ in 0 }
+        witnesses = waiting.map { _ in NameWitness() }
+        nextLook = waiting.map { _ in .infinity }
         self.random = random
     }
 
@@ -106,43 +118,99 @@ struct ResolverSimulation {
         while let entry = events.popLast(), entry.time <= end {
             let now = entry.time
             switch entry.event {
-            case .looks(let window): ask(window, now: now)
-            case .again(let window, let name):
-                waiting[window].append(name)
+            case .looks(let window):
+                nextLook[window] = .infinity
                 ask(window, now: now)
-            case .ends(let window, let name, let ticket, let end):
+            case .witnesses(let window, let ticket, let end):
                 windows[window].ended(ticket, end, now: now)
-                finish(window, name, ticket, end, now: now)
-                result.sizes.append((now, windows.reduce(0) { $0 + $1.size }))
                 ask(window, now: now)
+            case .again(let window, let name):
+                guard !names[window][name].isAnswered else { continue }
+                repeating[window].append(name)
+                ask(window, now: now)
+            case .isOverdue(let window, let name, let query, let ticket):
+                overdue.insert(query)
+                if !windows[window].answersLate {
+                    lost.insert(query)
+                    windows[window].ended(ticket, .timedOut, now: now)
+                }
+                leave(window, ticket)
+                didEnd(window, name, ticket, .timedOut, now: now)
+            case .ends(let window, let name, let query, let ticket, let end):
+                if lost.remove(query) == nil {
+                    windows[window].ended(ticket, end, now: now)
+                } else if end != .timedOut {
+                    windows[window].wasAnsweredLate(ticket, now: now)
+                }
+                let wasOverdue = overdue.remove(query) != nil
+                if !wasOverdue { leave(window, ticket) }
+                guard !wasOverdue || end == .answered else { continue }
+                didEnd(window, name, ticket, end, now: now)
             }
         }
         return result
     }
 
+    private mutating func leave(_ window: Int, _ ticket: QueryWindow.Ticket) {
+        if ticket.attempt != .first { repeatingInFlight[window] -= 1 }
+    }
+
+    private mutating func didEnd(
+        _ window: Int, _ name: Int, _ ticket: QueryWindow.Ticket, _ end: QueryWindow.End, now: Double
+    ) {
+        if !names[window][name].isAnswered { finish(window, name, ticket, end, now: now) }
+        result.sizes.append((now, windows.reduce(0) { $0 + $1.size }))
+        ask(window, now: now)
+    }
+
     private mutating func ask(_ window: Int, now: Double) {
-        while windows[window].mayAsk(now: now), let name = waiting[window].popLast() {
+        if witnesses[window].take(windows[window], now: now) != nil {
+            let ticket = windows[window].began(.later, now: now)
+            let (end, delay) = answer(to: Name(isDead: false), now: now)
+            at(now + min(delay, Self.timeout), .witnesses(window: window, ticket: ticket, end: end))
+        }
+        while windows[window].mayAsk(now: now), let name = next(window) {
+            guard !names[window][name].isAnswered else { continue }
             names[window][name].queries += 1
-            let ticket = windows[window].began(isFirst: names[window][name].queries == 1, now: now)
+            let queries = names[window][name].queries
+            if queries > 1 { repeatingInFlight[window] += 1 }
+            let ticket = windows[window].began(queries == 1 ? .first : queries == 2 ? .second : .later, now: now)
             result.queries += 1
             let (end, delay) = answer(to: names[window][name], now: now)
-            at(now + delay, .ends(window: window, name: name, ticket: ticket, end: end))
+            let query = result.queries
+            if delay > Self.timeout {
+                at(now + Self.timeout, .isOverdue(window: window, name: name, query: query, ticket: ticket))
+            }
+            at(now + delay, .ends(window: window, name: name, query: query, ticket: ticket, end: end))
         }
-        if !waiting[window].isEmpty, windows[window].nextTime < .infinity {
-            at(max(now + 0.001, windows[window].nextTime), .looks(window: window))
+        let hasMore = !waiting[window].isEmpty || !repeating[window].isEmpty
+        let next = min(hasMore ? windows[window].nextTime : .infinity, witnesses[window].nextWake(windows[window]))
+        if next < nextLook[window] {
+            nextLook[window] = next
+            at(max(now + 0.001, next), .looks(window: window))
         }
+    }
+
+    /// As ``NameResolver`` selects names.
+    private mutating func next(_ window: Int) -> Int? {
+        if waiting[window].isEmpty || 2 * repeatingInFlight[window] < windows[window].size,
+            let name = repeating[window].popLast()
+        {
+            return name
+        }
+        return waiting[window].popLast()
     }
 
     private mutating func answer(to name: Name, now: Double) -> (QueryWindow.End, Double) {
         var latency = world.latency(&random)
-        if name.isDead || world.outage?.contains(now) == true { return (.timedOut, Self.timeout) }
+        if name.isDead || world.outage?.contains(now) == true { return (.timedOut, Self.patience) }
         if let capacity = world.capacity {
             let wait = max(0, busyUntil - now)
-            if wait * capacity > Double(world.queue) { return (.timedOut, Self.timeout) }
+            if wait * capacity > Double(world.queue) { return (.timedOut, Self.patience) }
             busyUntil = max(now, busyUntil) + 1 / capacity
             latency += busyUntil - now
         }
-        if latency >= Self.timeout { return (.timedOut, Self.timeout) }
+        if latency >= Self.patience { return (.timedOut, Self.patience) }
         return (random.next() < world.failures ? .failed : .answered, latency)
     }
 
@@ -152,6 +220,8 @@ struct ResolverSimulation {
     ) {
         if let silent = windows[window].silentSince, result.silences.last != silent { result.silences.append(silent) }
         if end == .answered {
+            names[window][name].isAnswered = true
+            witnesses[window].wasAnswered("name", .v4)
             result.answered += 1
             result.answers.append(now)
             result.end = now

@@ -10,7 +10,7 @@ import Testing
 @Suite("Golden traces", .timeLimit(.minutes(5)))
 struct TraceTests {
     enum Mode: String, CaseIterable {
-        case usual = "default", sd3, sd5
+        case usual = "default", sd3
 
         var compatibility: Compatibility? { Compatibility(rawValue: rawValue) }
     }
@@ -339,7 +339,7 @@ struct TraceTests {
         Flow(
             name: "prefetch",
             source:
-                "[0] SDWebImagePrefetcher: for each URL the progress block, then the delegate; at the end the delegate with total less skipped, then the completion. Version 5 calls the delegate first and does not subtract"
+                "[0] SDWebImagePrefetcher: for each URL the progress block, then the delegate; at the end the delegate with total less skipped, then the completion"
         ) { mode in
             let bench = try Bench(mode)
             _ = bench.fixture.image("/a.png", size: 5)
@@ -391,7 +391,7 @@ struct TraceTests {
         Flow(
             name: "prefetch after a prefetch",
             source:
-                "[0] SDWebImagePrefetcher, prefetchURLs: it cancels the previous prefetch first, also for an empty list. Version 5 keeps both"
+                "[0] SDWebImagePrefetcher, prefetchURLs: it cancels the previous prefetch first, also for an empty list"
         ) { mode in
             let bench = try Bench(mode)
             bench.manager.delegate = nil
@@ -424,16 +424,6 @@ struct TraceTests {
             text += "\n== \(trace.modes.map(\.rawValue).joined(separator: ", "))\n"
             text += trace.lines.map { $0 + "\n" }.joined()
         }
-        let folder = #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
-        let file = "/\(folder)/Golden/traces/\(flow.name.replacing(" ", with: "-")).txt"
-        if getenv("PREFETCH_GOLDEN").map({ String(cString: $0) }) == "write" {
-            let descriptor = open(file, O_WRONLY | O_CREAT | O_TRUNC, 0o644)
-            try #require(descriptor >= 0)
-            defer { close(descriptor) }
-            let bytes = Array(text.utf8)
-            #expect(write(descriptor, bytes, bytes.count) == bytes.count)
-        } else {
-            #expect(readFile(file).map { String(decoding: $0, as: UTF8.self) } == text)
-        }
+        try Golden.expect(text, is: "traces/\(flow.name.replacing(" ", with: "-"))")
     }
 }

@@ -27,15 +27,18 @@ def arguments(kind):
     return parser.parse_args()
 
 
-def commands(bench, options, urls, list_path):
+def commands(bench, kind, options, urls, list_path):
     """The words of each tool for a fresh folder, and the exit codes of a list with bad URLs."""
     limit = options.in_flight
 
-    def prefetch(folder):
-        words = [bench.program("prefetch-coord"), "run", list_path, "--cache", f"{folder}/cache", "-n", "2", "--quiet"]
-        words += ["--max-concurrent-downloads", str(max(1, limit // 2)), "--max-per-host", "0", "--allow-net", "127.0.0.0/8"]
-        words += ["--validate", "structure", "--digest", "none", "--durability", "none", "--tries", "1"]
-        return words + ["--timeout", "5s", "--connect-timeout", "5s"]
+    def prefetch(number):
+        def command(folder):
+            words = [bench.program("prefetch-coord"), "run", list_path, "--cache", f"{folder}/cache", "-n", "2", "--quiet"]
+            words += ["--max-concurrent-downloads", str(number), "--max-per-host", "0", "--allow-net", "127.0.0.0/8"]
+            words += ["--validate", "structure", "--digest", "none", "--durability", "none", "--tries", "1"]
+            return words + ["--timeout", "5s", "--connect-timeout", "5s"]
+
+        return command
 
     def curl(folder):
         for shard in range(256):
@@ -53,7 +56,11 @@ def commands(bench, options, urls, list_path):
 
     # curl and wget2 end with the code of one of their failures.
     every = tuple(range(128))
-    return {"prefetch": (prefetch, (0, 3)), "curl --parallel": (curl, every), "wget2": (wget2, every)}
+    tools = {"prefetch": (prefetch(max(1, limit // 2)), (0, 3)), "curl --parallel": (curl, every), "wget2": (wget2, every)}
+    if kind == "hostile":
+        # A number is a maximum, silent transfers included, as the others' are.
+        tools["prefetch auto"] = (prefetch("auto"), (0, 3))
+    return tools
 
 
 def main():
@@ -76,24 +83,26 @@ def main():
                 urls += [f"{place}/fault/{fault}/{number}.jpg" for number in range(count)]
             random.Random(1).shuffle(urls)
         list_path = bench.write("urls.txt", urls)
-        tools = commands(bench, options, urls, list_path)
+        tools = commands(bench, kind, options, urls, list_path)
+        flags = {}
         rows = {name: [] for name in tools}
         names = list(tools)
         for repetition in range(options.reps):
             turn = repetition % len(names)
             for name in names[turn:] + names[:turn]:
                 command, codes = tools[name]
-                folder = bench.path(f"{repetition}-{name.split()[0]}")
+                folder = bench.path(f"{repetition}-{name.replace(' ', '-')}")
                 os.makedirs(folder)
                 os.sync()
                 words = command(folder)
+                # Programs, folders and files by their last names: what was run, not where.
+                flags[name] = " ".join(os.path.basename(word) if word.startswith("/") else word for word in words)
                 began = time.time()
                 wall, cpu, _ = bench.run(words, codes)
                 found = left.count(folder, corpus, QUERIES, thoroughly=True)
                 rows[name].append((wall, found["last"] - began, cpu, found))
                 rig.say(f"{repetition + 1}/{options.reps} {name}: {wall:.2f} s, {found}")
         closed.close()
-    what = f"{corpus.images * QUERIES:,} good requests" + (f" and {bad} that misbehave" if bad else ", 50 to 100 ms each")
     what = f"{corpus.images * QUERIES:,} good requests" + (f" and {bad} that misbehave" if bad else ", 50 to 100 ms each")
     lines = rig.heading(kind, f"{what}, {options.in_flight} in flight")
     lines += [
@@ -116,9 +125,11 @@ def main():
         kinds = ", ".join(f"{name} {max(1, round(share * corpus.images * QUERIES / 5000))}" for name, share in FAULTS.items())
         lines += ["", f"What misbehaves: {kinds}. One try each. All end a transfer after 5 s without a byte; curl then also ends what is "]
         lines[-1] += "slower than 1,000 bytes/s for 5 s, prefetch after 20 s, wget2 has no such limit."
+    lines += ["", *(f"- {name}: `{words}`" for name, words in flags.items())]
     lines += ["", f"Repetitions: {options.reps}, the order of the tools rotated, a fresh folder for each."]
     rig.publish(options, kind, lines)
-    return 0 if all(row[3]["missing"] == 0 and row[3]["other"] == 0 for row in rows["prefetch"]) else 1
+    ours = [row for name, runs in rows.items() if name.startswith("prefetch") for row in runs]
+    return 0 if all(row[3]["missing"] == 0 and row[3]["other"] == 0 for row in ours) else 1
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@
 /truncated/…   announces all, sends half    /flap/…   503 and the picture in turn
 /html/…        a page, as image/jpeg        /slow/…   the picture in pieces, over a second
 /reset/…       RST inside the header        /hang/…   no answer
+/gone/…        404, after a second
 /poison/…      a picture that takes the decoder long: time enough to kill the worker that has it
 """
 
@@ -35,6 +36,9 @@ def tell(path, request):
 def answer(client, path, request):
     kind = path.split(b"/")[1]
     if kind in (b"missing", b"robots.txt"):
+        client.sendall(reply(b"404 Not Found", b"text/plain", 0))
+    elif kind == b"gone":
+        time.sleep(1)
         client.sendall(reply(b"404 Not Found", b"text/plain", 0))
     elif kind == b"truncated":
         client.sendall(reply(b"200 OK", b"image/png", len(picture)) + picture[: len(picture) // 2])

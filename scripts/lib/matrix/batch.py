@@ -5,12 +5,12 @@ import os
 import re
 
 OUTCOMES = "open downloaded hit notModified blacklisted httpError timeout dns connect tls badImage tooLarge refused invalidURL truncated poison"
-OUTCOMES = (OUTCOMES + " cancelled notCached mismatch").split()
+OUTCOMES = (OUTCOMES + " cancelled notCached mismatch unsupported notStored").split()
 IMAGE = {"downloaded", "hit"}
 
 
 class Batch:
-    def __init__(self, world, queue, name, folder, good=38, slow=4, down=0, bad=True, words=(), first=0):
+    def __init__(self, world, queue, name, folder, good=38, slow=4, down=0, gone=0, bad=True, words=(), first=0):
         self.world, self.name, self.words, self.ends = world, name, words, "done"
         self.list = os.path.join(folder, name + ".txt")
         tag = f"{queue}-{name}"
@@ -22,6 +22,7 @@ class Batch:
             rows.append((f"{world.good}{picture}?{tag}-{n}", IMAGE, world.digests[picture], False))
         rows += [(f"{world.bad}/slow/{tag}-{n}.png", IMAGE, world.slow_digest, False) for n in range(slow)]
         rows += rows[:4]
+        rows += [(f"{world.bad}/gone/{tag}-{n}.png", {"httpError"}, None, True) for n in range(gone)]
         if bad:
             rows += [(f"{world.bad}/missing/{tag}-{n}.png", {"httpError"}, None, True) for n in range(3)]
             rows += [(f"{world.bad}/html/{tag}-{n}.png", {"badImage"}, None, True) for n in range(2)]

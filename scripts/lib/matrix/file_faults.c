@@ -1,6 +1,6 @@
 // Faults of the files below one folder, for one program: LD_PRELOAD=file_faults.so FAULT_ROOT=FOLDER.
-// FAULT_LOG=FILE: a line "call kind-of-file" for each call. FAULT_CALL, FAULT_KIND and FAULT_FROM choose calls: from that number on, all of them
-// while the file FAULT_WHILE is there, or FAULT_COUNT of them. FAULT_DO: an errno's number, or "before" or "after": the process is killed.
+// FAULT_LOG=FILE: a line "call kind-of-file" for each call. FAULT_CALL, FAULT_KIND (all without it), FAULT_NAME (the end of its path) and FAULT_FROM choose calls:
+// from that number on, all of them while the file FAULT_WHILE is there, or FAULT_COUNT of them. FAULT_DO: an errno's number, or "before" or "after": the process is killed.
 // FAULT_HIT is a file made at the first hit. Calls are counted over all threads, which strace(1) cannot.
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -23,7 +23,7 @@
 #include <unistd.h>
 
 static long (*kernel)(long, ...);
-static const char *root, *call_wanted, *kind_wanted, *flag, *hit;
+static const char *root, *call_wanted, *kind_wanted, *name_wanted, *flag, *hit;
 static size_t root_size;
 static int log_file = -1, error_wanted;
 static long from = 1, most;
@@ -36,6 +36,7 @@ __attribute__((constructor)) static void begin(void) {
     if (name) log_file = (int)kernel(SYS_openat, AT_FDCWD, name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     call_wanted = getenv("FAULT_CALL");
     kind_wanted = getenv("FAULT_KIND");
+    name_wanted = getenv("FAULT_NAME");
     flag = getenv("FAULT_WHILE");
     hit = getenv("FAULT_HIT");
     if ((text = getenv("FAULT_FROM"))) from = atol(text);
@@ -46,6 +47,11 @@ __attribute__((constructor)) static void begin(void) {
     }
     root = getenv("FAULT_ROOT");
     root_size = root ? strlen(root) : 0;
+}
+
+static int ends_with(const char *text, const char *end) {
+    size_t size = strlen(text), part = strlen(end);
+    return size >= part && strcmp(text + size - part, end) == 0;
 }
 
 static int is_hex(const char *text, size_t n) { return strspn(text, "0123456789abcdef") >= n; }
@@ -103,7 +109,8 @@ static int meet(const char *call, const char *path) {
         int n = snprintf(line, sizeof line, "%s %s\n", call, kind);
         kernel(SYS_write, log_file, line, n);
     }
-    if (!call_wanted || strcmp(call, call_wanted) != 0 || strcmp(kind, kind_wanted) != 0) return 0;
+    if (!call_wanted || strcmp(call, call_wanted) != 0 || (kind_wanted && strcmp(kind, kind_wanted) != 0)) return 0;
+    if (name_wanted && !ends_with(path, name_wanted)) return 0;
     long number = ++seen;
     if (number < from || (most && number >= from + most)) return 0;
     if (flag && kernel(SYS_faccessat, AT_FDCWD, flag, F_OK) != 0) return 0;

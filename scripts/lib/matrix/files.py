@@ -9,7 +9,6 @@ import os
 import re
 import shutil
 import stat
-import subprocess
 import time
 
 import verdict
@@ -29,15 +28,6 @@ REFUSALS = {73, 74, 75, 78}
 HARMLESS = {"close", "lseek", "munmap", "dup", "dup3", "epoll_ctl", "execve", "madvise", "getcwd", "chdir"}
 SAME = {"pread": "pread64", "pwrite": "pwrite64", "mkdir": "mkdirat", "readlink": "readlinkat"}
 OPTIONS = ["--burst", "--cache-max-size", "200MB", "--min-free", "1MB"]
-
-
-class Library:
-    """file_faults.so, made where the harness is."""
-
-    def __init__(self, world):
-        self.path = os.path.join(world.folder, "file_faults.so")
-        source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "file_faults.c")
-        subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-o", self.path, source, "-ldl"], check=True)
 
 
 def calls_of(path):
@@ -66,7 +56,7 @@ class Files:
 
     def __init__(self, harness):
         self.harness, self.world = harness, harness.world
-        self.library, self.calls, self.problems = Library(self.world), {}, []
+        self.calls, self.problems = {}, []
 
     async def prepare(self):
         """A cache that has some images, then the run without faults that tells the calls. Returns what was wrong with that."""
@@ -112,7 +102,7 @@ class Files:
 
     async def worker(self, cell, *more, around=(), **variables):
         if variables:
-            variables = {"LD_PRELOAD": self.library.path, "FAULT_ROOT": cell.cache, **variables}
+            variables = {"LD_PRELOAD": self.world.file_faults, "FAULT_ROOT": cell.cache, **variables}
         return await cell.worker(*OPTIONS, *more, around=around, variables=variables)
 
     async def end(self, cell, worker, seconds=60):
@@ -144,11 +134,11 @@ class Files:
             out += [(f"plant({kind})/{plant}", "plant", kind, plant) for plant in PLANTS if plant != "directory" or kind not in FOLDERS]
         return out
 
-    async def one(self, name, call, kind, fault):
-        """Runs a cell; returns it."""
+    async def one(self, name, call, kind, fault, attempt):
+        """Runs a cell; returns it. Each attempt has a queue and a folder of its own."""
         dice = self.harness.plan.dice(name)
         async with self.harness.turns:
-            cell = await self.cell(name)
+            cell = await self.cell(f"{name} {attempt}" if attempt else name)
             try:
                 if call == "plant":
                     await self.plant(cell, kind, fault, dice)

@@ -12,6 +12,7 @@ STRINGS = {"GET", "MGET", "SET", "SETNX", "GETRANGE", "SETRANGE", "INCR", "INCRB
 ANY = {"DEL", "UNLINK", "EXISTS", "EXPIRE", "PEXPIRE", "PERSIST", "TYPE", "RENAME", "TTL", "PTTL"}
 WORD = re.compile(r'"((?:[^"\\]|\\.)*)"')
 ADDRESS = re.compile(r"127\.0\.0\.1:\d+")
+QUESTION = re.compile(r"[0-9a-f]{32}")
 WORKER = re.compile(re.escape(HOST) + r":\d+(\.\d+)?|nobody:1|repair")
 
 
@@ -19,6 +20,8 @@ def pattern(name, batches):
     """A key without the root, with everything that differs between two runs in brackets."""
     for batch in sorted(batches, key=len, reverse=True):
         name = re.sub(rf"(^|:){re.escape(batch)}(?=:|$)", r"\1<batch>", name)
+    if name.startswith("failure:"):
+        name = QUESTION.sub("<question>", name)
     return ADDRESS.sub("<host>", WORKER.sub("<worker>", name))
 
 
@@ -76,4 +79,6 @@ async def chosen(cell, wanted, words):
         return there[0]
     worker = next((word for word in said if WORKER.fullmatch(word)), f"{HOST}:1")
     batch = next((word for word in said if word in names), names[0])
+    question = next((word for word in said if QUESTION.fullmatch(word)), "")
+    wanted = wanted.replace("<question>", question)
     return wanted.replace("<batch>", batch).replace("<worker>", worker).replace("<host>", cell.world.good.split("//")[1].strip("/"))

@@ -195,8 +195,8 @@ class Harness:
 
     async def file(self, files, name, call, kind, fault):
         # Some calls are made in some runs only. A cell that was not reached has shown nothing: it is tried again, and red in the end.
-        for _ in range(5):
-            cell = await files.one(name, call, kind, fault)
+        for attempt in range(5):
+            cell = await files.one(name, call, kind, fault, attempt)
             if not any(text.startswith("not reached") for text in cell.failures):
                 break
         if not cell.failures and not self.options.keep:

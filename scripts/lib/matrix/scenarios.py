@@ -2,6 +2,7 @@
 tells. A scenario ends with the verdict on its batches, which is not here."""
 
 import copy
+import shutil
 import zlib
 
 from batch import IMAGE
@@ -130,6 +131,37 @@ async def leaving(cell):
     await cell.finished(batch, 4)
     await cell.worker()
     await cell.leave(worker)
+
+
+@scenario
+async def unstored(cell):
+    """One file cannot get its name on a disk that takes the others: its URL goes back, and is fetched again."""
+    batch = cell.batch("unstored", good=16, slow=0, bad=False)
+    await cell.submit(batch)
+    faults = {"FAULT_ROOT": cell.cache, "FAULT_CALL": "linkat", "FAULT_FROM": "6", "FAULT_COUNT": "1", "FAULT_DO": "5"}
+    await cell.worker(variables={"LD_PRELOAD": cell.world.file_faults, **faults})
+
+
+@scenario
+async def together(cell):
+    """Two batches of the same pages that are gone, and two workers that wait for one another: one request for each page."""
+    first, second = (cell.batch(name, good=4, slow=0, gone=6, bad=False) for name in ("first", "second"))
+    # Whoever comes later may find them on the list.
+    first.rows = [(url, may if may == IMAGE else may | {"blacklisted"}, digest, listed) for url, may, digest, listed in first.rows]
+    second.rows = first.rows
+    shutil.copy(first.list, second.list)
+    await cell.submit(first, "--job-size", "32")
+    await cell.submit(second, "--job-size", "32")
+    # Each gets a batch, and they come to the same pages at the same time.
+    await cell.do("pause", "--all")
+    for _ in range(2):
+        await cell.worker("--max-concurrent-downloads", "2")
+
+    async def are_there():
+        return await cell.redis("ZCARD", cell.key("workers")) >= 2
+
+    await cell.until(are_there, cell.patience)
+    await cell.do("resume", "--all")
 
 
 @scenario

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import functools
 import hashlib
 import os
 import pathlib
@@ -50,6 +51,13 @@ class World:
 
     def program(self, name):
         return os.path.join(self.binaries, name)
+
+    @functools.cached_property
+    def file_faults(self):
+        """The path of file_faults.so, made where the harness is."""
+        path = os.path.join(self.folder, "file_faults.so")
+        subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-o", path, str(HERE / "file_faults.c"), "-ldl"], check=True)
+        return path
 
     async def start(self, *words, log=None, output=None, input=None, **more):
         """A process that ends with this one: the thread that forks it is the main one."""

@@ -73,13 +73,13 @@ look_at_metrics() { # URLs
     local rules want
     stack --profile metrics up -d exporter prometheus >"$work/up.log" 2>&1 || { tail -n 5 "$work/up.log" >&2; stack --profile metrics logs --no-color --tail 5 exporter prometheus >&2; fail "the profile metrics did not start" "see the lines above" 1; }
     await "Prometheus reaches the exporter" 60 says 'up{job="prefetch"}' 1
-    await "Prometheus has the counts of the batch" 30 says 'sum(prefetch_images_total)' "$1"
+    await "Prometheus has the counts of the batch" 30 says 'sum(prefetch_urls_total)' "$1"
     await "Prometheus sees the workers" 30 says 'sum(prefetch_workers)' "$(stack ps -q worker | wc -l)"
     want=$(grep -c -- '- alert:' docs/alerts.yaml)
     rules=$(prometheus /api/v1/rules \
         | python3 -c 'import json, sys; print(sum(rule["type"] == "alerting" for group in json.load(sys.stdin)["data"]["groups"] for rule in group["rules"]))')
     [ "$rules" -eq "$want" ] || fail "Prometheus has $rules alerts in place of $want" "see docs/alerts.yaml" 1
-    say "Prometheus: $(asked 'sum(prefetch_images_total)') URLs, $(asked 'sum(prefetch_workers)') workers, $rules alerts"
+    say "Prometheus: $(asked 'sum(prefetch_urls_total)') URLs, $(asked 'sum(prefetch_workers)') workers, $rules alerts"
 }
 
 # A list of this machine, and then its images in a folder of it, named by their lines.

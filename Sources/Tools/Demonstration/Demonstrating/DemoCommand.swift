@@ -107,7 +107,9 @@ package struct DemoCommand: AsyncParsableCommand {
             Console.print(BatchJSON.object(status).adding("as_expected", .bool(verdict.isAsExpected)).text)
             return
         }
-        for line in BatchText.summary(status, pace: Self.pace(sent)) + verdict.lines { Console.print(line) }
+        for line in BatchText.summary(status, pace: Self.pace(sent, isAll: status.counts[.downloaded] == 0))
+            + verdict.lines
+        { Console.print(line) }
         let option = "--cache " + Shell.quoted(cache)
         var again = "\(Shell.program) demo"
         if cache != Self.defaults.cache { again += " " + option }
@@ -122,8 +124,9 @@ package struct DemoCommand: AsyncParsableCommand {
     }
 
     /// Retries of a few URLs take most of the time, which has nothing to do with the rate at which images come.
-    static func pace(_ sent: DemoOrigin.Sent) -> String {
-        guard sent.images > 0 else { return "every image from the cache" }
+    /// * `isAll`: the cache had all images. A worker may have asked for the first bytes of one, to learn whose its failures are.
+    static func pace(_ sent: DemoOrigin.Sent, isAll: Bool) -> String {
+        guard sent.images > 0, !isAll else { return "every image from the cache" }
         let rate = Wording.count(Int(Double(sent.images) / sent.seconds))
         return "\(Wording.count(sent.images)) images in the first \(Wording.seconds(sent.seconds)) (\(rate)/s)"
     }

@@ -1,0 +1,172 @@
+import Glibc
+import Origin
+import Prefetch
+import TestSupport
+import Testing
+import WebImage
+
+/// Lists whose URLs are all on one host, as a user runs them: what one costs the next.
+@Suite("Lists of one host", .timeLimit(.minutes(5)))
+struct HostListsTests {
+    enum End: CaseIterable {
+        case cancel, crawlDelay, pause, slot, deadline, maxFailures
+    }
+
+    private let count = 300
+    /// With this rate what waits would take two minutes and a half.
+    private let rate = ["--rate-per-host", "2"]
+
+    private static var now: Double {
+        var time = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &time)
+        return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
+    }
+
+    private func origin(refuses: String? = nil) throws -> OriginServer {
+        let origin = try OriginServer()
+        let image = GeneratedImage.png(seed: 1, width: 16, height: 16)
+        origin.setFallback { request in
+            refuses.map { request.path.hasPrefix($0) } == true
+                ? OriginResponse(status: 404) : OriginResponse(body: image)
+        }
+        origin.route("/robots.txt", OriginResponse(body: Array("User-agent: *\nCrawl-delay: 0.5".utf8)))
+        return origin
+    }
+
+    private func urls(_ origin: OriginServer, _ prefix: String, _ count: Int) -> [String] {
+        (0..<count).map { origin.url("/\(prefix)/\($0).png") }
+    }
+
+    private func times(_ origin: OriginServer, _ prefix: String) -> [Double] {
+        origin.requests.filter { $0.path.hasPrefix("/\(prefix)/") }.map(\.time)
+    }
+
+    /// Submits the first list, and returns when a worker has asked for some of it and waits with the rest.
+    private func begin(_ remote: RemoteBatch, _ origin: OriginServer, _ options: [String]) async throws -> ChildProcess
+    {
+        let words = ["--job-size", "16", "--window", "all", "--durability", "none"] + options
+        _ = try await remote.submit(urls(origin, "old", count), as: "old", words)
+        let worker = try #require(try await remote.workers(1, isBurst: false).first)
+        await origin.waitForRequests(2)
+        try await until {
+            if try await remote.queue.batches.status(of: "old")?.state == .cancelled { return true }
+            return try await remote.queue.workerRecords.all().contains { $0.report.waitingForHost > 200 }
+        }
+        return worker
+    }
+
+    private func ran(_ remote: RemoteBatch, _ words: [String]) async throws {
+        let child = try await remote.coord(words)
+        #expect(await child.wait() == .exited(0), "\(words): \(child.stderr)")
+    }
+
+    @Test(
+        "The next list begins at once and runs at its own pace, however the one before it has ended",
+        arguments: End.allCases)
+    func next(end: End) async throws {
+        let remote = try await RemoteBatch()
+        let origin = try origin(refuses: end == .maxFailures ? "/old/" : nil)
+        let options =
+            switch end {
+            case .cancel, .pause: rate
+            case .crawlDelay: ["--robots"]
+            case .slot: rate + ["--slot", "home"]
+            case .deadline: rate + ["--deadline", "9s"]
+            case .maxFailures: rate + ["--max-failures", "9"]
+            }
+        let worker = try await begin(remote, origin, options)
+        switch end {
+        case .cancel, .crawlDelay: try await ran(remote, ["cancel", "old", "--yes"])
+        case .pause: try await ran(remote, ["pause", "old"])
+        // The next list does it.
+        case .slot: break
+        case .deadline, .maxFailures:
+            try await until { try await remote.queue.batches.status(of: "old")?.state == .cancelled }
+        }
+        let began = Self.now
+        _ = try await remote.submit(urls(origin, "new", 40), as: "new", end == .slot ? ["--slot", "home"] : [])
+        try await until { try await remote.queue.batches.status(of: "new")?.state == .done }
+        let times = times(origin, "new")
+        // A heartbeat and a claim; the rest is for a machine that is busy. At the rate of the other list its URLs would take 20 s.
+        #expect(times.count == 40 && times[0] - began < 10 && times[39] - times[0] < 10, "\(times.map { $0 - began })")
+        #expect(try await remote.queue.batches.status(of: "new")?.counts[.downloaded] == 40)
+        let ended = try #require(try await remote.queue.batches.status(of: "old"))
+        #expect(ended.state == (end == .pause ? .running : .cancelled))
+        #expect(ended.counts.finished - ended.counts[.cancelled] < 60, "\(ended.counts)")
+        worker.signal(SIGKILL)
+        _ = await worker.wait()
+    }
+
+    @Test("A list that was paused goes on at once when it is resumed")
+    func resumed() async throws {
+        let remote = try await RemoteBatch()
+        let origin = try origin()
+        let worker = try await begin(remote, origin, rate)
+        try await ran(remote, ["pause", "old"])
+        // What has not begun is on the list again.
+        try await until {
+            let records = try await remote.queue.workerRecords.all()
+            return records.allSatisfy { $0.report.waitingForHost == 0 && $0.report.inFlight == 0 }
+        }
+        let (before, began) = (times(origin, "old").count, Self.now)
+        try await ran(remote, ["resume", "old"])
+        try await until { times(origin, "old").count >= before + 3 }
+        // A heartbeat, a claim, and three requests two of which wait for half a second.
+        #expect(times(origin, "old")[before + 2] - began < 10)
+        worker.signal(SIGKILL)
+        _ = await worker.wait()
+    }
+
+    @Test("A list without a rate is not slowed by one that has it, and that one keeps to it, over two workers")
+    func beside() async throws {
+        let remote = try await RemoteBatch()
+        let origin = try origin()
+        let worker = try await begin(remote, origin, rate + ["--max-per-host", "1"])
+        let other = try #require(try await remote.workers(1).first)
+        let began = Self.now
+        _ = try await remote.submit(urls(origin, "new", 200), as: "new", ["--job-size", "16"])
+        try await until { try await remote.queue.batches.status(of: "new")?.state == .done }
+        let fast = times(origin, "new")
+        #expect(fast.count == 200 && fast[199] - began < 15, "\(fast.map { $0 - began })")
+        let before = times(origin, "old").count
+        try await until { times(origin, "old").count >= before + 6 }
+        let slow = times(origin, "old")
+        let most = slow.indices.map { index in slow[index...].prefix { $0 < slow[index] + 1 }.count }.max() ?? 0
+        #expect(most <= 3, "\(slow)")
+        for worker in [worker, other] {
+            worker.signal(SIGKILL)
+            _ = await worker.wait()
+        }
+    }
+
+    @Test(
+        "A number of transfers is a maximum, silent ones included; auto goes on beside those",
+        arguments: ["2", "sd3", "auto"])
+    func maximum(setting: String) async throws {
+        let remote = try await RemoteBatch()
+        let origin = try OriginServer()
+        origin.setFallback { _ in OriginResponse(fault: .stallBeforeHeader) }
+        let limits = setting == "auto" ? ["--timeout", "100s"] : ["--timeout", "3s"]
+        let compat = setting == "sd3" ? ["--compat", "sd3"] : []
+        _ = try await remote.submit(urls(origin, "b", 40), as: "b", ["--job-size", "4"] + limits + compat)
+        let number = setting == "auto" ? "auto" : "2"
+        let worker = try #require(
+            try await remote.workers(1, ["--max-concurrent-downloads", number, "--host-failures", "0"]).first)
+        await origin.waitForRequests(setting == "auto" ? 40 : 8)
+        if setting == "auto" {
+            #expect(origin.maxConcurrentRequestsSeen == 40)
+            try await until { try await remote.queue.workerRecords.all().contains { $0.report.stalled > 16 } }
+        } else {
+            #expect(origin.maxConcurrentRequestsSeen == 2)
+            #expect(
+                try await remote.queue.workerRecords.all().allSatisfy {
+                    $0.report.stalled == 0 && $0.report.inFlight <= 2
+                })
+            // Told to find its number, it goes on beside them; told to have one, it has no more.
+            try await ran(remote, ["workers", "set", "--all", "--max-concurrent-downloads", "auto"])
+            try await until { origin.maxConcurrentRequestsSeen > 2 }
+        }
+        worker.signal(SIGKILL)
+        _ = await worker.wait()
+    }
+}

@@ -26,8 +26,7 @@ struct ClusterCommandTests {
         let commands: [(arguments: [String], code: Int32, says: String)] = [
             (["status"], 0, "first  done  100.0%  finished 22 of 22"), (["status", "first", "--json"], 0, "\"done\""),
             (["workers", "--json"], 0, "\"left\""), (["failures", "first", "--json"], 0, "httpError"),
-            (["why", missing, "--cache", cache], 0, "first"), (["blacklist", "list"], 0, "missing.png"),
-            (["blacklist", "export"], 0, missing),
+            (["why", missing, "--cache", cache], 0, "first"), (["blacklist", "list"], 0, missing),
             (["export", "first", "--to", "jsonl", "--cache", cache], 0, "\"downloaded\""),
             (["watch", "first", "--json", "--from-start"], 3, "\"completion\""), (["fsck"], 0, ""),
             (["retry", "first"], 0, "first"), (["status", "first"], 0, "retried by"),

@@ -72,7 +72,7 @@ struct ListPipeTests {
                 "import '\(folder.path("images"))' --from files --list <(cat '\(list)') --cache '\(cache)'",
                 "3 without a file"
             ),
-            ("blacklist import <(cat '\(list)') --cache '\(cache)'", "added 3 URLs"),
+            ("blacklist add - --cache '\(cache)' < '\(list)'", "added 3 URLs"),
             ("fsck pipe --repair --list <(cat '\(list)') --cache '\(cache)'", "1 batch, everything agrees"),
             (
                 "retry --list <(cat '\(list)') --cache '\(cache)' -n 1 -q || true",
@@ -102,7 +102,7 @@ struct ListPipeTests {
             "run '\(none)' -n 1 -q", "run <(true) -n 1 -q", "run /dev/null -n 1 -q", "submit '\(none)'",
             "submit - <'\(none)'",
             "submit --append week '\(none)'", "submit --append week <(cat '\(none)')",
-            "import '\(folder.path("images"))' --from files --list '\(none)'", "blacklist import <(cat '\(none)')",
+            "import '\(folder.path("images"))' --from files --list '\(none)'",
             "blacklist add - <'\(none)'", "blacklist rm - </dev/null", "cache exists - <'\(none)'",
             "cache rm - </dev/null",
         ] {

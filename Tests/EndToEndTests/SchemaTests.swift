@@ -65,7 +65,7 @@ struct SchemaTests {
             ("failure_counts", ["failures", "--by", "cause", "--json"]),
             ("failure_counts", ["failures", "--by", "host", "--json"]),
             ("line", ["export", "--to", "jsonl"]), ("failed_url", ["blacklist", "list", "--json"]),
-            ("failed_url", ["blacklist", "export", "-", "--json"]), ("why", ["why", url, "--json"]),
+            ("why", ["why", url, "--json"]),
             ("why", ["why", origin.url("/7.png"), "--json"]), ("why", ["why", "http://192.0.2.9/", "--json"]),
             ("image", ["cache", "ls", "--json"]),
             ("cache_stat", ["cache", "stat", "--json"]), ("cache_verify", ["cache", "verify", "--json"]),

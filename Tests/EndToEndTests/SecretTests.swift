@@ -167,7 +167,7 @@ struct SecretTests {
         let commands: [[String]] = [
             ["failures"], ["failures", "--json"], ["export", "--to", "jsonl"], ["export", "--to", "csv"],
             ["export", "--to", "tsv"], ["export", "--to", "failed"], ["export", "--to", "lock"], ["watch", "--json"],
-            ["status", "--json"], ["blacklist", "list"], ["blacklist", "list", "--json"], ["blacklist", "export"],
+            ["status", "--json"], ["blacklist", "list"], ["blacklist", "list", "--json"],
             ["why", urls[1]], ["why", urls[1], "--json"], ["cache", "ls"], ["cache", "ls", "--json"],
             ["report", "--output", folder.path("report.html")], ["fsck"], ["dash", "--once"],
             ["cache", "path", "\(base)/none?sig=SECRET-5"], ["cache", "exists", "\(base)/none?sig=SECRET-5"],

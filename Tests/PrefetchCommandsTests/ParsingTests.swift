@@ -82,7 +82,7 @@ struct ParsingTests {
             "--deny-net", "127.0.0.1:6379", "--header", "A: b c", "--resolve", "h:80:127.0.0.1", "--connect-to",
             "a:1:b:2", "--proxy", "http://p:1", "--ca-file", "/ca", "--max-decode-memory", "3MiB", "--lease", "2s",
             "--drain-timeout", "5s", "--cache-max-age", "7d", "--cache-max-size", "2GiB", "--cache-expire-by",
-            "accessed", "--min-free", "1MB", "--host-group", "example.org", "--host-failures", "3", "--host-timeout",
+            "accessed", "--min-free", "1MB", "--host-failures", "3", "--host-timeout",
             "4s", "--no-back-off", "--netrc", folder.path("netrc"), "--user", "a:b", "--auth", "digest", "--auth-host",
             "h", "--cert", "/c", "--key", "/k", "--ipv4", "--http2", "--download-order", "lifo", "--header-rule",
             "h=A: b", "--transfer-log", "/t", "--limit-rate", "1MB", "--cache-mode", "0770", "--strict-cache",

@@ -11,8 +11,6 @@ package struct URLFacts: Sendable {
     /// Time of the reading in Redis, ms since 1970.
     package var at: Int
     package var listing: FailedURLEntry?
-    /// The worker that requests it on parole.
-    package var paroleWorker: String?
     /// Nil if it is not in the given cache, or none was given.
     package var image: CacheEntry?
     /// Its image on another machine; nil if it is in the given cache, or no batch has one.
@@ -27,17 +25,13 @@ package struct URLFacts: Sendable {
     package enum ListingState: String, Sendable {
         /// It is not requested.
         case listed
-        /// It has lapsed: the next worker that meets it requests it once.
-        case parole
-        /// A worker requests it on parole.
-        case requested
+        /// The next batch that has it requests it.
+        case lapsed
     }
 
     /// Nil if it is not on the list.
     package var listingState: ListingState? {
-        guard let listing else { return nil }
-        if paroleWorker != nil { return .requested }
-        return listing.isDue(at: at) ? .parole : .listed
+        listing.map { $0.hasLapsed(at: at) ? .lapsed : .listed }
     }
 
     package var isKnown: Bool { listing != nil || image != nil || place != nil || !endings.isEmpty }
@@ -59,7 +53,7 @@ package struct URLFacts: Sendable {
             let found = try await queue.failedURLs.find(url)
             let ids = try await queue.catalog.ids()
             facts = URLFacts(
-                at: found.at, listing: found.entry, paroleWorker: found.worker, image: nil, endings: [],
+                at: found.at, listing: found.entry, image: nil, endings: [],
                 batchesRead: min(batches, ids.count), batchCount: ids.count)
             statuses = try await queue.batches.statuses(of: ids.suffix(batches).reversed())
         } catch {

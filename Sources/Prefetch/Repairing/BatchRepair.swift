@@ -364,14 +364,14 @@ extension BatchRepair {
             let key = RedisArgument(queue.keys.failed)
             let lapse = status.options.listingTTL.milliseconds(.poison, httpStatus: nil)
             let next = lapse > 0 ? status.at + lapse : 0
-            let meta = "\(status.at) \(status.at) 1 1 \(next) poison 0 \(batch) its bytes ended 3 workers"
+            let meta = "\(status.at) \(status.at) 1 \(next) poison 0 \(batch) its bytes ended 3 workers"
             let order = RedisArgument(lapse > 0 ? queue.keys.failedExpiring : queue.keys.failedPermanent)
             var added = 0
             for url in urls {
                 let replies = try await queue.redis.read([
                     ["SADD", key, RedisArgument(url)],
                     ["HSETNX", RedisArgument(queue.keys.failedMeta), RedisArgument(url), RedisArgument(meta)],
-                    ["ZADD", order, "NX", RedisArgument(status.at + 2 * lapse), RedisArgument(url)],
+                    ["ZADD", order, "NX", RedisArgument(status.at + lapse), RedisArgument(url)],
                 ])
                 added += try replies[0].get().int ?? 0
                 for reply in replies.dropFirst() { _ = try reply.get() }

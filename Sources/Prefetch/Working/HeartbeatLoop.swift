@@ -193,8 +193,8 @@ final class HeartbeatLoop {
     private func warnOfUnlisted(_ count: Int) {
         if let unlisted, count > unlisted {
             worker.warningLog.say(
-                "the blacklist has reached its limit, so its oldest entries are removed; raise it: prefetch-coord blacklist set "
-                    + "--blacklist-max N")
+                "the blacklist has reached its limit, so its oldest entries are removed; lists that have these URLs request "
+                    + "them again")
         }
         unlisted = count
     }

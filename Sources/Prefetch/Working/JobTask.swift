@@ -186,20 +186,20 @@ final class JobTask: Sendable {
     private func takeOutListed(_ open: inout [URLRun], _ settled: inout [SettledEntry]) async {
         guard !batch.options.retryFailed, !open.isEmpty else { return }
         guard let listed = await listed(open.map(\.entry.url)) else { return }
-        for (number, listing) in listed where listing.isOnParole { open[number].isOnParole = true }
+        for (number, listing) in listed where listing.hasLapsed { open[number].hasLapsed = true }
         var number = -1
         takeOut(of: &open, into: &settled) { url in
             number += 1
-            return url.isOnParole ? nil : listed[number].flatMap { url.listed($0.entry) }
+            return url.hasLapsed ? nil : listed[number].flatMap { url.listed($0.entry) }
         }
     }
 
     private func listed(_ urls: [String]) async -> [Int: FailedURLList.Listing]? {
-        let (claim, claimant, ttl) = (claim.name, claimant, batch.options.listingTTL)
+        let ttl = batch.options.listingTTL
         // Retried after an unknown refusal; if the list itself is broken nothing is on it.
         for _ in 0..<3 where !worker.shutdown.draining.isOpen {
             let found = await worker.redis.persist { queue async throws(RedisError) in
-                try await queue.failedURLs.listed(urls, worker: claimant, claim: claim, ttl: ttl)
+                try await queue.failedURLs.listed(urls, ttl: ttl)
             }
             if let found { return found }
         }

@@ -13,8 +13,8 @@ struct URLRun: Sendable {
     let job: JobTask
     let position: Int
     let entry: PrefetchJob.Entry
-    /// Whether it is on the list of failed URLs, has lapsed, and is requested by this job alone.
-    var isOnParole = false
+    /// Whether it is on the list of failed URLs and has lapsed.
+    var hasLapsed = false
 
     init(_ job: JobTask, position: Int, entry: PrefetchJob.Entry) {
         self.job = job
@@ -230,7 +230,7 @@ struct URLRun: Sendable {
         let isRetried =
             request.options.contains(.retryFailed)
             && (!batch.policy.isCheckedBeforeCache || image.outcome == .downloaded)
-        if isRetried || isOnParole { item.unlist = entry.url }
+        if isRetried || hasLapsed { item.unlist = entry.url }
         end(identity, item)
     }
 

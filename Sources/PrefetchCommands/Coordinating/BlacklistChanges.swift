@@ -12,10 +12,11 @@ struct BlacklistAddCommand: AsyncParsableCommand {
         discussion: """
             Examples:
               prefetch-coord blacklist add https://example.org/a.jpg --cache ./cache
-              grep tracker urls.txt | prefetch-coord blacklist add -
+              prefetch-coord blacklist add - < opted-out.txt
 
-            Entries added by hand have no reason and never expire; they stay until they are
-            removed, or requested again with --retry-failed.
+            Entries added by hand have no reason, do not lapse, and stay until they are
+            removed, or requested again with --retry-failed. Lines that are not URLs are
+            printed and skipped; exit code 65 if no line is one.
             """)
 
     @Argument(help: .url("URLs as in the lists, or - to read one per line from standard input."))
@@ -26,38 +27,6 @@ struct BlacklistAddCommand: AsyncParsableCommand {
 
     func run() async throws {
         let source = BlacklistSource(urls)
-        try source.check()
-        try await Session.with(location) { session in try await source.add(to: session.queue, empty) }
-    }
-}
-
-/// `prefetch-coord blacklist import`: a whole list at once.
-struct BlacklistImportCommand: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "import",
-        abstract: "Add the URLs of a file to the blacklist.",
-        usage: "prefetch-coord blacklist import <file> [<options>]",
-        discussion: """
-            Examples:
-              prefetch-coord blacklist import failed.txt --cache ./cache
-              zcat failed.gz | prefetch-coord blacklist import -
-
-            One URL per line, as blacklist export writes them; they never expire. Lines
-            that are not URLs are printed and skipped; exit code 65 if no line is one.
-            """)
-
-    @Argument(help: .file("The list, a pipe, or - for standard input."))
-    var file: String
-
-    @OptionGroup(title: "List") var empty: EmptyListOptions
-    @OptionGroup(title: "Redis") var location: RedisLocation
-
-    func validate() throws {
-        if file.isEmpty { throw ValidationError("import needs a file, or - for standard input") }
-    }
-
-    func run() async throws {
-        let source = BlacklistSource.lines(file)
         try source.check()
         try await Session.with(location) { session in try await source.add(to: session.queue, empty) }
     }
@@ -68,7 +37,10 @@ struct BlacklistRemoveCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "rm",
         abstract: "Remove URLs from the blacklist.",
-        usage: "prefetch-coord blacklist rm <url> ... [<options>]",
+        usage: """
+            prefetch-coord blacklist rm <url> ... [<options>]
+            prefetch-coord blacklist rm --all [--yes] [<options>]
+            """,
         discussion: """
             Examples:
               prefetch-coord blacklist rm https://example.org/a.jpg --cache ./cache
@@ -79,15 +51,35 @@ struct BlacklistRemoveCommand: AsyncParsableCommand {
             """)
 
     @Argument(help: .url("URLs as in the lists, or - to read one per line from standard input."))
-    var urls: [String]
+    var urls: [String] = []
 
+    @Flag(help: "Remove all URLs.")
+    var all = false
+
+    @OptionGroup var confirmation: Confirmation
     @OptionGroup(title: "List") var empty: EmptyListOptions
     @OptionGroup(title: "Redis") var location: RedisLocation
 
+    func validate() throws {
+        if all && !urls.isEmpty { throw ValidationError("--all removes all URLs; it takes none") }
+        if !all && urls.isEmpty { throw ValidationError("Missing expected argument '<url>'") }
+    }
+
     func run() async throws {
+        guard !all else { return try await Session.with(location) { session in try await removeAll(session.queue) } }
         let source = BlacklistSource(urls)
         try source.check()
         try await Session.with(location) { session in try await source.remove(from: session.queue, empty) }
+    }
+
+    private func removeAll(_ queue: PrefetchQueue) async throws {
+        let count = try await queue.failedURLs.count()
+        if count > 0 {
+            try confirmation.ask("remove \(Wording.count(count, "URL")), all of the blacklist", "blacklist rm")
+        }
+        // Also where it seems empty: what stands beside members that were removed by hand goes too.
+        try await queue.failedURLs.removeAll()
+        Console.print(count == 0 ? "the blacklist is empty" : "removed \(Wording.count(count, "URL"))")
     }
 }
 
@@ -95,29 +87,21 @@ struct BlacklistRemoveCommand: AsyncParsableCommand {
 enum BlacklistSource: Sendable {
     /// The words of a command.
     case words([String])
-    /// A file, or `-`.
-    case lines(String)
+    /// Standard input.
+    case lines
 
     private static let mostNamed = 100
 
     init(_ words: [String]) {
-        self = words == ["-"] ? .lines("-") : .words(words)
+        self = words == ["-"] ? .lines : .words(words)
     }
 
     /// Looks whether there is anything to read, before anybody asks Redis.
-    /// - Throws: `notFound`, `unreadableList`.
+    /// - Throws: `unreadableList`.
     func check() throws(PrefetchError) {
-        guard case .lines(let path) = self else { return }
-        if path == "-" {
-            guard isatty(STDIN_FILENO) == 1 else { return }
-            throw PrefetchError(
-                .unreadableList, "standard input is a terminal", hint: "pipe URLs into it: cat urls.txt | …")
-        }
-        guard access(path, R_OK) != 0 else { return }
-        let kind: PrefetchError.Kind = errno == ENOENT ? .notFound : .unreadableList
+        guard case .lines = self, isatty(STDIN_FILENO) == 1 else { return }
         throw PrefetchError(
-            kind, "cannot read \(path): \(String(cString: strerror(errno)))",
-            hint: "give a text file with one URL a line, or - for standard input")
+            .unreadableList, "standard input is a terminal", hint: "pipe URLs into it: cat urls.txt | …")
     }
 
     /// Adds them; says how many, and what is no URL.
@@ -168,7 +152,7 @@ enum BlacklistSource: Sendable {
     }
 
     private func check(_ empty: EmptyListOptions, _ count: Int) throws(PrefetchError) {
-        if case .lines(let path) = self { try empty.check(count, of: ListFile.name(of: path)) }
+        if case .lines = self { try empty.check(count, of: ListFile.name(of: "-")) }
     }
 
     private func place(_ number: Int) -> String {
@@ -180,8 +164,7 @@ enum BlacklistSource: Sendable {
     ) async throws(PrefetchError) {
         switch self {
         case .words(let words): try await body(URLLines.entries(words))
-        case .lines(let path):
-            try await URLLines.forEachGroup(path: path, waiting: { GivenList.tellWaiting(path) }, body)
+        case .lines: try await URLLines.forEachGroup(path: "-", body)
         }
     }
 }

@@ -298,11 +298,6 @@ struct BackOffOptions: ParsableArguments {
         ))
     var hostTimeout: TimeSpan?
 
-    @Option(
-        name: .customLong("host-group"),
-        help: .value("domain", "Domain that counts as one host with every name below it: example.org. Repeatable."))
-    var groups: [String] = []
-
     @Flag(
         name: .customLong("no-back-off"),
         help: "Let a 429, 503 or Retry-After delay its URL only, not every request to the host.")
@@ -312,14 +307,9 @@ struct BackOffOptions: ParsableArguments {
         if let limitRate, limitRate.bytes < 1024 { throw ValidationError("--limit-rate is at least 1K") }
         guard failures >= 0 else { throw ValidationError("--host-failures is a number from 0") }
         guard hostTimeout?.seconds ?? 0 <= 86_400 else { throw ValidationError("--host-timeout is at most a day") }
-        for group in groups
-        where group.isEmpty || group.contains("/") || group.contains(":") || group.hasPrefix(".") {
-            throw ValidationError("--host-group takes a domain such as example.org, not '\(group)'")
-        }
     }
 
     fileprivate func apply(to settings: inout FetchSettings) {
-        settings.hostGroups = groups.map { $0.lowercased() }
         settings.hostFailures = failures
         settings.hostPatience = hostTimeout?.seconds
         settings.backsOff = !noBackOff

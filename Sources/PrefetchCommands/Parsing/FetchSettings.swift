@@ -34,7 +34,6 @@ struct FetchSettings: Codable, Sendable, Equatable {
     var usesHTTP2 = false
     var order = DownloadExecutionOrder.fifo.rawValue
     var transferLog: String?
-    var hostGroups: [String] = []
     /// 0: never.
     var hostFailures = 10
     /// Seconds; nil: 30, and less at the end.
@@ -109,7 +108,6 @@ struct FetchSettings: Codable, Sendable, Equatable {
         downloads.limitsOpenedAddresses = false
         downloads.maxConnectionsPerAddress = Self.usualPerAddress
         downloads.limitsTransfersToOpenedAddresses = false
-        downloads.hosts.groups = hostGroups
         downloads.hosts.failuresInARow = hostFailures > 0 ? hostFailures : nil
         if let hostPatience { downloads.hosts.waitLimit = hostPatience }
         downloads.hosts.shortensLastWait = hostPatience == nil

@@ -38,14 +38,7 @@ enum FailedURLText {
         ]
     }
 
-    /// How long the list may become.
-    static func limit(_ limit: FailedURLList.Limit) -> String {
-        limit.most == 0
-            ? "the blacklist has no limit"
-            : "the blacklist has at most \(Wording.count(limit.most, "URL"))"
-    }
-
-    /// One line of `blacklist list --json` and `blacklist export --json`.
+    /// One line of `blacklist list --json`.
     static func object(_ failed: FailedURLList.FailedURL) -> JSONText {
         .object([("url", .url(failed.url))] + members(failed.entry))
     }

@@ -36,8 +36,8 @@ enum HealthText {
         let limit = queue.failedURLLimit
         if limit.removed > 0 {
             lines.append(
-                "\(FailedURLText.limit(limit)): \(Wording.count(limit.removed)) older ones were removed; raise it: "
-                    + "prefetch-coord blacklist set --blacklist-max N")
+                "the blacklist has at most \(Wording.count(limit.most, "URL")): \(Wording.count(limit.removed)) older ones were removed"
+            )
         }
         return lines + HostText.lines(hosts(queue))
     }

@@ -33,13 +33,14 @@ struct URLFactsText {
         if let times = FailedURLText.times(listing) { lines[0] += ", listed \(times)" }
         if !listing.detail.isEmpty { lines.append("  \(TerminalText.escaped(listing.detail))") }
         let time = UTCTime.text(milliseconds: listing.next)
-        switch facts.listingState {
-        case .parole: lines.append("  on parole since \(time): the next worker that meets it requests it once")
-        case .requested:
-            lines.append("  on parole since \(time): \(TerminalText.escaped(facts.paroleWorker ?? "")) requests it now")
-        case _ where listing.next > 0: lines.append("  next request: one, from \(time) on")
-        case _ where listing.count == 0: lines.append("  next request: never, it was added by hand")
-        default: lines.append("  next request: never, by the --blacklist-ttl or --blacklist of its batch")
+        if facts.listingState == .lapsed {
+            lines.append("  lapsed \(time): the next batch that has it requests it")
+        } else if listing.next > 0 {
+            lines.append("  next request: by a batch that has it after \(time)")
+        } else if listing.count == 0 {
+            lines.append("  next request: never, it was added by hand")
+        } else {
+            lines.append("  next request: never, by the --blacklist-ttl or --blacklist of its batch")
         }
         if facts.image != nil {
             lines.append("  a hit all the same with --blacklist smart; skipped with sd3 and sd4")
@@ -113,8 +114,7 @@ struct URLFactsText {
                 facts.listing.map { listing in
                     .object(
                         FailedURLText.members(listing) + [
-                            ("state", facts.listingState.map { .string($0.rawValue) } ?? .null),
-                            ("worker", facts.paroleWorker.map { .string($0) } ?? .null),
+                            ("state", facts.listingState.map { .string($0.rawValue) } ?? .null)
                         ])
                 } ?? .null
             ),

@@ -47,7 +47,7 @@ extension QueueSnapshot {
         let numbers = reply[1].array ?? []
         func number(_ index: Int) -> Int? { index < numbers.count ? numbers[index].count : nil }
         failedURLs = number(0) ?? 0
-        if let most = number(1) { (failedURLLimit.most, failedURLLimit.isSet) = (most, true) }
+        if let most = number(1) { failedURLLimit.most = most }
         failedURLLimit.removed = number(2) ?? 0
         dead = number(3) ?? 0
         orders = QueueControl.QueueSettings(

@@ -1,14 +1,12 @@
 internal import Redis
 
-/// Metadata of a failed URL: `first last count factor next outcome status batch detail`, times in ms since 1970; none for URLs added by hand.
+/// Metadata of a failed URL: `first last count next outcome status batch detail`, times in ms since 1970; none for URLs added by hand.
 package struct FailedURLEntry: Sendable, Equatable {
     /// First and last failure, ms since 1970; 0 if unknown.
     package var first = 0, last = 0
     /// How often a batch listed it.
     package var count = 0
-    /// By which its time to live is multiplied: 1, doubled up to 8 by each request on parole that failed in the same way.
-    package var factor = 1
-    /// When it lapses: then one request is made for it; 0: never.
+    /// When it lapses: from then on it is requested again; 0: never.
     package var next = 0
     package var outcome: PrefetchOutcome?
     package var httpStatus: Int?
@@ -18,20 +16,23 @@ package struct FailedURLEntry: Sendable, Equatable {
 
     init(meta: String) {
         // By bytes: finding character boundaries would cost more than the rest of listing a million entries.
-        let parts = meta.utf8.split(separator: UInt8(ascii: " "), maxSplits: 8, omittingEmptySubsequences: false)
+        let parts = meta.utf8.split(separator: UInt8(ascii: " "), maxSplits: 7, omittingEmptySubsequences: false)
             .map { Substring($0) }
-        guard parts.count == 9 else { return }
+        guard parts.count == 8 else { return }
         first = Int(plausible: parts[0]) ?? 0
         last = Int(plausible: parts[1]) ?? 0
         count = Int(plausible: parts[2]) ?? 0
-        factor = Int(plausible: parts[3]) ?? 1
-        next = Int(plausible: parts[4]) ?? 0
-        outcome = parts[5].isEmpty ? nil : PrefetchOutcome(name: String(parts[5])) ?? .unknown
-        httpStatus = Int(plausible: parts[6]).flatMap { $0 == 0 ? nil : $0 }
-        batch = String(parts[7])
-        detail = String(parts[8])
+        next = Int(plausible: parts[3]) ?? 0
+        outcome = parts[4].isEmpty ? nil : PrefetchOutcome(name: String(parts[4])) ?? .unknown
+        httpStatus = Int(plausible: parts[5]).flatMap { $0 == 0 ? nil : $0 }
+        batch = String(parts[6])
+        detail = String(parts[7])
     }
 
-    /// Whether it has lapsed: it is on parole until a request for it ends.
-    package func isDue(at time: Int) -> Bool { next > 0 && next <= time }
+    /// Whether it has lapsed at a time of Redis, in ms since 1970.
+    /// * `ttl`: of who asks; it lapses by this or by the time to live of the batch that listed it, whichever is earlier.
+    package func hasLapsed(at time: Int, for ttl: BlacklistTTL? = nil) -> Bool {
+        let own = outcome.flatMap { ttl?.milliseconds($0, httpStatus: httpStatus) } ?? 0
+        return (next > 0 && next <= time) || (own > 0 && last + own <= time)
+    }
 }

@@ -35,7 +35,7 @@ package struct FailedURLList: Sendable {
     /// Removes all URLs in one step; the memory is freed in the background.
     package func removeAll() async throws(RedisError) {
         let keys = redis.keys
-        let all = [keys.failed, keys.failedMeta, keys.failedExpiring, keys.failedPermanent, keys.failedParole].map {
+        let all = [keys.failed, keys.failedMeta, keys.failedExpiring, keys.failedPermanent].map {
             RedisArgument($0)
         }
         let replies = try await redis.read([
@@ -52,8 +52,6 @@ package struct FailedURLList: Sendable {
     package struct Finding: Sendable {
         /// Nil if it is not on the list.
         package var entry: FailedURLEntry?
-        /// The worker that requests it on parole; nil: none does.
-        package var worker: String?
         /// The time of Redis, ms since 1970.
         package var at: Int
     }
@@ -63,18 +61,10 @@ package struct FailedURLList: Sendable {
             redis.clockCommands + [
                 ["SISMEMBER", RedisArgument(redis.keys.failed), RedisArgument(url)],
                 ["HGET", RedisArgument(redis.keys.failedMeta), RedisArgument(url)],
-                ["HGET", RedisArgument(redis.keys.failedParole), RedisArgument(url)],
             ])
         var finding = Finding(at: try ScriptRunner.time(replies))
         guard try replies[2].get().int == 1 else { return finding }
         finding.entry = FailedURLEntry(meta: try replies[3].get().string ?? "")
-        // The lease of a request on parole is its job's claim.
-        let words = (try replies[4].get().string ?? "").split(separator: " ").map(String.init)
-        guard words.count == 2 else { return finding }
-        let isClaimed = try await redis.read([
-            ["HEXISTS", RedisArgument(redis.keys.owned(by: words[0])), RedisArgument(words[1])]
-        ])[0].get().int
-        if isClaimed == 1 { finding.worker = words[0] }
         return finding
     }
 
@@ -119,47 +109,39 @@ package struct FailedURLList: Sendable {
         }
     }
 
-    private static let listed = QueueScript.script(PackageResources.LISTED_lua)
-
     package struct Listing: Sendable, Equatable {
         package var entry: FailedURLEntry
-        /// Whether it has lapsed, and this caller is to request it: until it has reported the result, the URL is listed for all others.
-        package var isOnParole = false
+        /// Whether it has lapsed for this caller: its URL is requested, and an image takes it off.
+        package var hasLapsed = false
     }
 
     /// The failed URLs among these, by position.
-    /// * `worker`, `claim`: whose job they are of. Its claim is the lease of the requests on parole that it is given.
-    /// * `ttl`: entries lapse by this or by the time to live of the batch that listed them, whichever is earlier.
-    package func listed(
-        _ urls: [String], worker: String, claim: String, ttl: BlacklistTTL
-    ) async throws(RedisError) -> [Int: Listing] {
+    /// * `ttl`: see ``FailedURLEntry/hasLapsed(at:for:)``.
+    package func listed(_ urls: [String], ttl: BlacklistTTL) async throws(RedisError) -> [Int: Listing] {
         guard !urls.isEmpty else { return [:] }
-        // Most are not on it, and this command costs a quarter of a script with as many URLs.
+        // Most are not on it.
         let members = try await redis.read([
             [RedisArgument("SMISMEMBER"), RedisArgument(redis.keys.failed)] + urls.map { RedisArgument($0) }
         ])
-        let positions = (members.first?.array ?? []).enumerated().filter { $1.int == 1 }.map(\.offset)
+        let positions = try (members[0].get().array ?? []).enumerated().filter { $1.int == 1 }.map(\.offset)
         guard !positions.isEmpty else { return [:] }
-        let times = BlacklistTTL.Reason.allCases.filter { ttl[$0] > 0 }.map {
-            "\($0.rawValue):\(max(1, Int(ttl[$0] * 1000)))"
-        }
-        let caller = [worker, claim, times.joined(separator: " ")].map { RedisArgument($0) }
-        let reply = try await redis.run(Self.listed, caller + positions.map { RedisArgument(urls[$0]) }).array ?? []
+        let replies = try await redis.read(
+            redis.clockCommands + [
+                ["HMGET", RedisArgument(redis.keys.failedMeta)] + positions.map { RedisArgument(urls[$0]) }
+            ])
+        let at = try ScriptRunner.time(replies)
         var found: [Int: Listing] = [:]
-        for start in stride(from: 0, to: reply.count - 2, by: 3) {
-            guard let index = reply[start].int, positions.indices.contains(index) else { continue }
-            let position = positions[index]
-            found[position] = Listing(
-                entry: FailedURLEntry(meta: reply[start + 1].string ?? ""), isOnParole: reply[start + 2].int == 1)
+        for (position, meta) in zip(positions, try replies[2].get().array ?? []) {
+            let entry = FailedURLEntry(meta: meta.string ?? "")
+            found[position] = Listing(entry: entry, hasLapsed: entry.hasLapsed(at: at, for: ttl))
         }
         return found
     }
 
     package struct Limit: Sendable, Equatable {
-        /// The most URLs that batches together may list, 500,000 by default; 0 = no limit. URLs added by hand do not count.
+        /// The most URLs that batches together may list, 500,000 unless Redis has another number; 0 = no limit. URLs added by hand do not
+        /// count. Excess URLs are removed oldest first, a few with each heartbeat and each report of failures.
         package var most = PrefetchKeys.failedLimitDefault
-        /// Whether it differs from the default by command.
-        package var isSet = false
         package var removed = 0
     }
 
@@ -167,16 +149,8 @@ package struct FailedURLList: Sendable {
         let reply = try await redis.read([["HMGET", RedisArgument(redis.keys.failedLimit), "max", "removed"]])[0].get()
         let values = reply.array ?? []
         var limit = Limit()
-        if let most = values.first?.count { (limit.most, limit.isSet) = (most, true) }
+        if let most = values.first?.count { limit.most = most }
         limit.removed = values.last?.count ?? 0
         return limit
-    }
-
-    /// Sets the limit of URLs listed by batches; 0 = none, nil = the default. Excess URLs are removed oldest first, a few with each
-    /// heartbeat and each report of failures.
-    package func setLimit(_ most: Int?) async throws(RedisError) {
-        let key = RedisArgument(redis.keys.failedLimit)
-        _ = try await redis.read([most.map { ["HSET", key, "max", RedisArgument($0)] } ?? ["HDEL", key, "max"]])[0]
-            .get()
     }
 }

@@ -12,7 +12,7 @@ extension PrefetchKeys {
         ("losses", "hash"),
         ("slots", "hash"), ("deadlines", "zset"), ("hosts", "hash"), ("witnesses", "zset"), ("failed", "set"),
         ("failed:meta", "hash"),
-        ("failed:lapses", "zset"), ("failed:stays", "zset"), ("failed:parole", "hash"), ("failed:limit", "hash"),
+        ("failed:lapses", "zset"), ("failed:stays", "zset"), ("failed:limit", "hash"),
     ]
 
     /// Keys of each batch; `*` is its id.

@@ -84,12 +84,10 @@ package struct PrefetchKeys: Sendable {
     package var failed: String { root + ":failed" }
     /// HASH, failed URL -> since when, how often, why.
     package var failedMeta: String { root + ":failed:meta" }
-    /// ZSET, failed URL -> when a sweep removes it, in ms.
+    /// ZSET, failed URL -> when it lapses, in ms.
     package var failedExpiring: String { root + ":failed:lapses" }
     /// ZSET, failed URL that does not lapse -> its last failure, in ms.
     package var failedPermanent: String { root + ":failed:stays" }
-    /// HASH, failed URL on parole -> the worker and the claim that request it.
-    package var failedParole: String { root + ":failed:parole" }
     /// HASH, limit of failed URLs listed by batches, and how many were removed because of it.
     package var failedLimit: String { root + ":failed:limit" }
     /// The default limit, also in `Scripts/prelude.lua`.

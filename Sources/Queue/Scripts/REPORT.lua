@@ -197,30 +197,22 @@ if new > 0 then
     redis.call('HSET', batch(id), 'pace', (isNear and older or mark) .. ' ' .. mark)
   end
   local function list(urls, ttls, tails)
-    local known, parole, metas, latest = {}, {}, {}, {}
+    local known, metas, latest = {}, {}, {}
     local lapses = {key = K .. ':failed:lapses', urls = {}, places = {}}
     local stays = {key = K .. ':failed:stays', urls = {}, places = {}}
     -- URLs that are all new to the set have no metadata.
     local added = redis.call('SADD', K .. ':failed', unpack(urls))
-    if added < #urls then
-      known = redis.call('HMGET', K .. ':failed:meta', unpack(urls))
-      parole = redis.call('HMGET', K .. ':failed:parole', unpack(urls))
-      redis.call('HDEL', K .. ':failed:parole', unpack(urls))
-    end
+    if added < #urls then known = redis.call('HMGET', K .. ':failed:meta', unpack(urls)) end
     for i, url in ipairs(urls) do
-      local since, times, factor, reason =
-        (latest[url] or known[i] or ''):match('^(%d+) %d+ (%d+) (%d+) %d+ (%S+ %d+) ')
-      -- The same failure of the one request that was made after it lapsed: twice the time, up to eight times.
-      if reason ~= tails[i]:match('^%S+ %d+') then factor = 1
-      elseif parole[i] then factor = math.min(2 * number(factor, 1), 8) end
-      local ttl = tonumber(ttls[i]) * factor
+      local since, times = (latest[url] or known[i] or ''):match('^(%d+) %d+ (%d+) ')
+      local ttl = tonumber(ttls[i])
       local next = ttl > 0 and t + ttl or 0
-      latest[url] = string.format('%s %s %d %d %d ', since or t, t, number(times, 0) + 1, factor, next) .. tails[i]
+      latest[url] = string.format('%s %s %d %d ', since or t, t, number(times, 0) + 1, next) .. tails[i]
       metas[2 * i - 1] = url
       metas[2 * i] = latest[url]
       local here = ttl > 0 and lapses or stays
       here.urls[#here.urls + 1] = url
-      here.places[#here.places + 1] = string.format('%d', t + 2 * ttl)
+      here.places[#here.places + 1] = string.format('%d', t + ttl)
       here.places[#here.places + 1] = url
     end
     redis.call('HSET', K .. ':failed:meta', unpack(metas))
@@ -281,7 +273,8 @@ if new > 0 then
         tails[#tails + 1] = ARGV[i + 3]
       end
     end
-    -- The list of failed URLs belongs to no batch: outcomes count even if it is broken, and LISTED reports the error.
+    -- The list of failed URLs belongs to no batch: outcomes count even if it is broken, and the next look at it reports
+    -- the error.
     if #urls > 0 then pcall(list, urls, ttls, tails) end
     local taken = {}
     for i = note.unlisted, note.unlisted + 2 * tonumber(ARGV[note.unlisted - 1]) - 2, 2 do

@@ -109,7 +109,7 @@ end
 -- Deletes the metadata of failed URLs.
 local function strip(urls)
   for _, name in ipairs({':failed:lapses', ':failed:stays'}) do redis.call('ZREM', K .. name, unpack(urls)) end
-  for _, name in ipairs({':failed:meta', ':failed:parole'}) do redis.call('HDEL', K .. name, unpack(urls)) end
+  redis.call('HDEL', K .. ':failed:meta', unpack(urls))
 end
 -- Takes URLs off the list of failed ones. Returns how many were on it.
 local function unlist(urls)
@@ -117,9 +117,9 @@ local function unlist(urls)
   strip(urls)
   return n
 end
--- Takes up to `most` URLs off the list of failed ones: those that have been on parole for as long as they were listed,
--- and were met by no batch; then, while batches have listed more than its limit, the oldest. Among those that lapse,
--- the oldest is the one that lapses first. Returns how many were taken off because of the limit so far; nil: none.
+-- Takes up to `most` URLs off the list of failed ones: those that have lapsed; then, while batches have listed more
+-- than its limit, the oldest. Among those that lapse, the oldest is the one that lapses first. Returns how many were
+-- taken off because of the limit so far; nil: none.
 local function sweepListed(most)
   local lapses, stays = K .. ':failed:lapses', K .. ':failed:stays'
   local gone = redis.call('ZRANGE', lapses, '-inf', string.format('(%d', now()), 'BYSCORE', 'LIMIT', 0, most)

@@ -54,7 +54,7 @@ final class DownloadLoop {
         proven: ProvenSites, silent: SilentHosts
     ) {
         profile = RequestProfile(configuration)
-        sites = SiteBook(configuration)
+        sites = SiteBook(configuration.addressPolicy)
         self.admission = admission
         self.session = session
         self.transfers = transfers
@@ -535,7 +535,7 @@ final class DownloadLoop {
         transfers.closeConnections()
         guard let new else { return }
         profile = RequestProfile(new)
-        sites = SiteBook(new)
+        sites = SiteBook(new.addressPolicy)
         session.apply(new)
         admission.beginSession(new)
     }

@@ -1,6 +1,6 @@
 /// How a downloader treats hosts. All durations are in seconds.
 ///
-/// A host is the name or address in a URL, with its port unless 80 or 443, or one of ``groups``. Redirects and retries count as requests.
+/// A host is the name or address in a URL, with its port unless 80 or 443. Redirects and retries count as requests.
 public struct HostPolicy: Sendable, Equatable {
     /// Requests per second to one host, evenly spaced and not accumulated; default nil (no limit). The actual rate is 2.5 % lower, so that
     /// requests that are late by milliseconds never exceed the limit in any second.
@@ -17,8 +17,6 @@ public struct HostPolicy: Sendable, Equatable {
     /// ``ImageDownloader/Configuration/downloadTimeout`` and a quarter of the time since the downloader had nothing to do, so that a long
     /// run does not lose URLs to a short outage; at most ``waitLimit``. Default false.
     public var shortensLastWait = false
-    /// Domains that each count as one host, including all subdomains. Default: none.
-    public var groups: [String] = []
 
     /// Default policy: no limits.
     public init() {}
@@ -36,15 +34,5 @@ public struct HostPolicy: Sendable, Equatable {
         guard waitLimit >= 0 && waitLimit <= 86_400 else {
             throw WebImageError(.invalidConfiguration, "waitLimit must be 0 to 86,400 seconds")
         }
-    }
-
-    func host(of request: RequestURL) -> String {
-        if !groups.isEmpty, let group = groups.first(where: { Self.contains($0, request.host) }) { return group }
-        return request.port == 80 || request.port == 443 ? request.host : "\(request.host):\(request.port)"
-    }
-
-    private static func contains(_ domain: String, _ host: String) -> Bool {
-        host.endsWithBytes(of: domain)
-            && (host.utf8.count == domain.utf8.count || host.utf8.dropLast(domain.utf8.count).last == UInt8(ascii: "."))
     }
 }

@@ -383,30 +383,4 @@ struct ClaimingTests {
         #expect(try await f.field("state", of: "b") == "done")
         #expect(try await f.findings("b") == [])
     }
-
-    @Test("LISTED finds members and what stands beside them; old entries are on parole for those who ask so")
-    func listed() async throws {
-        let f = try await QueueFixture()
-        try await f.redis("SADD", f.keys.failed, "u1", "u2", "u3")
-        let time = try await f.redis("TIME").array?.first?.int ?? 0
-        let old = "\((time - 100) * 1000) \((time - 100) * 1000) 3 1 0 httpError 404 b no such page"
-        let fresh = "\((time - 100) * 1000) \((time - 1) * 1000) 2 1 0 badImage 0 b cut"
-        try await f.redis("HSET", f.keys.failedMeta, "u1", old, "u2", fresh)
-        try await f.fill(sizes: [1])
-        try await f.join("w")
-        let claim = try await f.claim("w", 1)[0].name
-        func listed(_ urls: [String], _ ttl: Double) async throws -> [Int: FailedURLList.Listing] {
-            try await f.queue.failedURLs.listed(urls, worker: "w", claim: claim, ttl: BlacklistTTL(ttl))
-        }
-        let all = try await listed(["x", "u1", "u2", "u3"], 0).mapValues(\.entry)
-        #expect(all.keys.sorted() == [1, 2, 3])
-        #expect(all[1]?.httpStatus == 404 && all[1]?.count == 3 && all[1]?.detail == "no such page")
-        #expect(all[1]?.outcome == .httpError && all[2]?.outcome == .badImage && all[3]?.outcome == nil)
-        #expect(try await listed([], 0).isEmpty)
-        let short = try await listed(["u1", "u2", "u3"], 50)
-        #expect(short.filter { $1.isOnParole }.keys.sorted() == [0] && short.count == 3)
-        #expect(try await f.redis("HGET", f.keys.failedParole, "u1").string == "w \(claim)")
-        // Nobody else is given it, and nothing by hand ever.
-        #expect(try await f.queue.failedURLs.listed(["u1", "u2", "u3"]).count == 3)
-    }
 }

@@ -135,9 +135,8 @@ struct QueueFixture {
 }
 
 extension FailedURLList {
-    /// What is listed for a caller without a job, to whom nothing is given on parole.
     func listed(_ urls: [String]) async throws(RedisError) -> [Int: FailedURLEntry] {
-        try await listed(urls, worker: "nobody", claim: "none", ttl: BlacklistTTL()).mapValues(\.entry)
+        try await listed(urls, ttl: BlacklistTTL()).mapValues(\.entry)
     }
 }
 

@@ -128,7 +128,7 @@ struct AddressSlotsTests {
         configuration.maxConnectionsPerAddress = 5
         configuration.addressPolicy = AddressPolicy(allow: [try #require(CIDR("127.0.0.0/8"))])
         func limit(_ url: String) throws -> Int? {
-            let site = SiteBook(configuration).site(of: try RequestURL(url))
+            let site = SiteBook(configuration.addressPolicy).site(of: try RequestURL(url))
             return RequestProfile(configuration).addressLimit(of: site)
         }
         #expect(try limit("http://127.0.0.1:8080/") == 5)

@@ -411,19 +411,6 @@ struct HostGovernorTests {
         #expect(!first.mayBegin("b", rate: nil, running: 0, waiting: 1, now: 1.7))
     }
 
-    @Test("A host is a name with an unusual port, or a whole domain where that is wanted")
-    func names() throws {
-        var policy = HostPolicy()
-        policy.groups = ["example.org"]
-        func host(_ url: String) throws -> String { policy.host(of: try RequestURL(url)) }
-        #expect(try host("http://A.test/1") == "a.test")
-        #expect(try host("https://a.test/1") == "a.test")
-        #expect(try host("http://a.test:8080/") == "a.test:8080")
-        #expect(try host("http://cdn7.example.org:8080/") == "example.org")
-        #expect(try host("https://example.org/") == "example.org")
-        #expect(try host("https://notexample.org/") == "notexample.org")
-    }
-
     @Test("URLs of a host that is given up end with the failure that made it so, whatever its probes end with")
     func cause() {
         let governor = governor(waitLimit: 5)

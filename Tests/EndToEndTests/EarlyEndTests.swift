@@ -74,8 +74,6 @@ struct EarlyEndTests {
         let feeder = try await b.coord(["submit", b.list(urls), "--name", "fed"] + words)
         #expect(await feeder.wait() == .exited(4), "\(feeder.stderr)")
         #expect(feeder.stderr.contains("fed reached its deadline while it was fed"), "\(feeder.stderr)")
-        let open = try await b.coord(["submit", "--open", b.list(urls), "--name", "open", "--wait", "-q"] + words)
-        #expect(await open.wait() == .exited(4), "\(open.stderr)")
         #expect(try await b.queue.catalog.running() == [])
     }
 

@@ -161,7 +161,9 @@ struct ForeignFolderTests {
         // Somebody whose Redis runs, because it waits for the batch to end.
         let both = try await shell(
             """
-            prefetch-coord submit urls.txt --open --cache cache --wait >/dev/null 2>&1 & waiting=$!
+            mkfifo pipe
+            prefetch-coord submit pipe --cache cache --wait >/dev/null 2>&1 & waiting=$!
+            exec 3>pipe; cat urls.txt >&3
             for n in $(seq 400); do
                 prefetch-coord status --json >out 2>/dev/null; grep -q '"state":"running"' out && break; sleep 0.05
             done

@@ -15,25 +15,16 @@ struct NewCacheTests {
         let origin = try OriginServer()
         origin.route("/a.png", OriginResponse(body: picture))
         folder.write(Array("\(origin.url("/a.png"))\n".utf8), to: "urls.txt")
-        for (index, more) in [[], ["--open"]].enumerated() {
-            let cache = folder.path("new\(index)")
-            let submit = try await ChildProcess(
-                builtProduct("prefetch-coord"), ["submit", folder.path("urls.txt"), "--cache", cache] + more,
-                environment: RemoteBatch.clean)
-            #expect(await submit.wait() == .exited(0), "\(submit.stderr)")
-            let id = submit.stdout.split(separator: "\n").first.map(String.init) ?? ""
-            if !more.isEmpty {
-                let seal = try await ChildProcess(
-                    builtProduct("prefetch-coord"), ["submit", "--seal", id, "--cache", cache],
-                    environment: RemoteBatch.clean)
-                #expect(await seal.wait() == .exited(0), "\(seal.stderr)")
-            }
-            let worker = try await ChildProcess(
-                builtProduct("prefetch-worker"), ["--cache", cache, "--burst", "--allow-net", "127.0.0.0/8"],
-                environment: RemoteBatch.clean)
-            #expect(await worker.wait() == .exited(0), "\(worker.stderr)")
-            #expect(worker.stdout.contains("finished 1 skipped 0"), "\(worker.stdout)")
-        }
+        let cache = folder.path("new")
+        let submit = try await ChildProcess(
+            builtProduct("prefetch-coord"), ["submit", folder.path("urls.txt"), "--cache", cache],
+            environment: RemoteBatch.clean)
+        #expect(await submit.wait() == .exited(0), "\(submit.stderr)")
+        let worker = try await ChildProcess(
+            builtProduct("prefetch-worker"), ["--cache", cache, "--burst", "--allow-net", "127.0.0.0/8"],
+            environment: RemoteBatch.clean)
+        #expect(await worker.wait() == .exited(0), "\(worker.stderr)")
+        #expect(worker.stdout.contains("finished 1 skipped 0"), "\(worker.stdout)")
     }
 
     @Test(

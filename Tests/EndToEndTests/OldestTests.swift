@@ -48,6 +48,8 @@ struct OldestTests {
                 && text.contains("line \(8 - waiting)  \(urls[7 - waiting])  stalled: no byte for ")
                 && text.contains("line \(waiting + 1)  \(urls[waiting])  waiting for ")
                 && text.contains("for a slot of one.test (--max-per-host)")
+                // Read by a command of its own.
+                && json.contains(#""state":"retrying""#) && json.contains(#""state":"waitingForHost""#)
         }
         let name = try #require(try await b.queue.workers.names().first)
         #expect(text.contains("  (\(name))"))

@@ -100,15 +100,6 @@ struct HelpTests {
             "prefetch-coord run -h lists the options"
         ),
         (
-            ["submit", "--append", "b", "x", "--tries", "3"],
-            "a batch keeps the options it was made with; --append takes none of them",
-            "prefetch-coord submit -h lists the options"
-        ),
-        (
-            ["submit", "--seal", "b", "x"], "--seal adds no list; add x with --append first",
-            "prefetch-coord submit -h lists the options"
-        ),
-        (
             ["run", "x", "--cache-max-age", "7"], "'7' is not a valid value of --cache-max-age <age>",
             "an age is a number with its unit, ms, s, m, h, d or w: 12h, 7d, 2w"
         ),
@@ -137,7 +128,6 @@ struct HelpTests {
             "--overwrite goes with --output FILE; no file of a folder is replaced",
             "prefetch-coord export -h lists the options"
         ),
-        (["submit", "x", "--again"], "--again goes with --append", "prefetch-coord submit -h lists the options"),
     ]
 
     @Test("A command line that cannot be used gets what is wrong and what to do", arguments: errors.indices)

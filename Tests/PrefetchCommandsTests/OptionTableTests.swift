@@ -49,7 +49,7 @@ struct OptionTableTests {
         "--redis-key",
         "--redis-sni",
         "--queue", "--name", "--order", "--priority", "--window", "--job-size", "--keep", "--keep-details",
-        "--deadline", "--finish-at", "--max-failures", "--open", "--append", "--again", "--seal", "--verbose", "--wait",
+        "--deadline", "--finish-at", "--max-failures", "--verbose", "--wait",
         "--resume",
         "--slot", "--fail-over", "--json", "--quiet",
         "--version", "--help", "--workers", "--manifest", "--overwrite", "--out", "--format", "--caption-column",

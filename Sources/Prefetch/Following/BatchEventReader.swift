@@ -12,7 +12,6 @@ package actor BatchEventReader {
         case notLooked
         case given([String])
         case list(ListCursor)
-        case lists(SegmentedList)
         case packed(PackedURLs)
         case none(PrefetchError)
     }
@@ -91,7 +90,6 @@ extension BatchEventReader {
             for item in settled where given.indices.contains(item.index) { urls.append(given[item.index]) }
         case .list(let cursor):
             for item in settled { urls.append(try cursor.entry(at: item.index).url) }
-        case .lists(let lists): urls = try await listedURLs(of: settled, lists, in: status)
         case .packed(let packed):
             for item in settled { packed[item.index].map { urls.append($0) } }
         case .none(let reason): urls = try await detailedURLs(of: settled, in: status, otherwise: reason)
@@ -106,7 +104,6 @@ extension BatchEventReader {
 
     private func findURLSource(of status: BatchStatus) async throws(PrefetchError) -> Source {
         do throws(PrefetchError) {
-            if status.hasLists { return .lists(try SegmentedList(listPath, of: status.id, try await lists(status))) }
             return status.retryOf == nil ? try listSource(status) : try await retrySource(status)
         } catch {
             switch error.kind {
@@ -120,35 +117,14 @@ extension BatchEventReader {
 
     private func listSource(_ status: BatchStatus) throws(PrefetchError) -> Source {
         let path = listPath ?? status.listPath
-        let cursor = try ListCursor(path: path)
-        guard cursor.hash == status.listHash else {
+        // That of an open batch grows; its URLs so far are whole lines.
+        let cursor = try ListCursor(path: path, most: status.isOpen ? status.pushed : nil)
+        guard status.isOpen || cursor.hash == status.listHash else {
             throw PrefetchError(
                 .unreadableList, "\(path) is not the list of \(status.id)",
                 hint: "give the file it was submitted from: --list FILE")
         }
         return .list(cursor)
-    }
-
-    private func lists(_ status: BatchStatus) async throws(PrefetchError) -> [ListSegment] {
-        do throws(RedisError) { return try await queue.lists.segments(of: status.id) } catch {
-            throw PrefetchError(error)
-        }
-    }
-
-    /// URLs of an open batch, which may have got more lists. Those of an unreadable list come from the details, if at all.
-    private func listedURLs(
-        of settled: [SettledURL], _ lists: SegmentedList, in status: BatchStatus
-    ) async throws(PrefetchError) -> [String] {
-        if let last = settled.last, last.index >= lists.end { lists.extend(try await self.lists(status)) }
-        var urls: [String] = []
-        for item in settled {
-            switch lists.url(at: item.index) {
-            case .success(let url): urls.append(url)
-            case .failure(let reason):
-                urls += try await detailedURLs(of: [item], in: status, otherwise: reason)
-            }
-        }
-        return urls
     }
 
     /// The entries of a retry are skipped lines of another batch, which may be a retry itself: they are kept in memory.

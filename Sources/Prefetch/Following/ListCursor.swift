@@ -11,22 +11,22 @@ final class ListCursor {
 
     private static let step = 1_024
 
-    /// Hex SHA-256 of the file's bytes.
+    /// Hex SHA-256 of the file's bytes; empty if it was not read to its end.
     let hash: String
-    let total: Int
     private var reader: LineReader
     private var checkpoints: [Checkpoint] = []
     private var at: Int
 
     /// Reads the list once.
-    init(path: String) throws(PrefetchError) {
+    /// * `most`: no further than to so many entries; nil: to its end.
+    init(path: String, most: Int? = nil) throws(PrefetchError) {
         reader = try LineReader(path: path)
         let hasher = SHA256Hasher()
         reader.observe = { bytes, range in
             bytes.withUnsafeBytes { hasher.update(UnsafeRawBufferPointer(rebasing: $0[range])) }
         }
         var count = 0
-        while let line = try reader.next() {
+        while count != most, let line = try reader.next() {
             guard URLList.entry(line, number: reader.lineNumber) != nil else { continue }
             if count % Self.step == 0 {
                 checkpoints.append(Checkpoint(offset: reader.lineOffset, line: reader.lineNumber))
@@ -34,12 +34,11 @@ final class ListCursor {
             count += 1
         }
         reader.observe = nil
-        hash = hasher.finishedHex()
-        total = count
+        hash = count == most ? "" : hasher.finishedHex()
         at = count
     }
 
-    /// The entry of an index. Cheap for ascending indices.
+    /// The entry of an index. Cheap for ascending indices. The file may have grown by whole lines.
     /// - Throws: `unreadableList` if the file has become shorter or unreadable.
     func entry(at index: Int) throws(PrefetchError) -> PrefetchJob.Entry {
         if index < at || index / Self.step > at / Self.step, index / Self.step < checkpoints.count {
@@ -47,8 +46,12 @@ final class ListCursor {
             try reader.seek(to: place.offset, line: place.line)
             at = index / Self.step * Self.step
         }
+        reader.resume()
         while let line = try reader.next() {
             guard let entry = URLList.entry(line, number: reader.lineNumber) else { continue }
+            if at == checkpoints.count * Self.step {
+                checkpoints.append(Checkpoint(offset: reader.lineOffset, line: reader.lineNumber))
+            }
             at += 1
             if at > index { return entry }
         }

@@ -137,7 +137,7 @@ package actor OutcomeTail {
             let length = try await redis { queue async throws(RedisError) in
                 try await queue.redis.read([["STRLEN", RedisArgument(key)]])[0].get().int ?? 0
             }
-            // An open batch may have got a list since: its URLs are not in the total of this poll.
+            // An open batch may have got URLs since, which are not in the total of this poll.
             pieces = copy.openPieces(below: found.state == .cancelled ? found.total : min(length, found.total))[...]
             mark = Mark(found)
             cost = .zero

@@ -60,7 +60,7 @@ package struct BatchCheck: Sendable {
             let wrong = try await queue.keySpace.wrongKeys(of: batch) + queue.keySpace.wrongKeys(workers: owners)
             guard wrong.isEmpty else { return wrong.map { finding("Type", $0.sentence(queue.keys)) } }
             snapshot = try await BatchContents.read(batch, queue: queue, owners: owners)
-            if let snapshot { listed = try await lists(snapshot) }
+            if let snapshot { listed = try await deadlines(snapshot) }
             poison = if let snapshot { try await poisonings(snapshot) } else { [] }
         } catch {
             throw PrefetchError(error)
@@ -248,39 +248,16 @@ extension BatchContents {
     func count(_ name: String) -> Int { max(0, number(name)) }
 }
 
-// MARK: - Lists
+// MARK: - Deadlines
 
 extension BatchCheck {
-    /// For an open batch: its lists are contiguous and agree with its URLs and lines. For one that is over: no deadline is left. Lists are
-    /// only ever added, so those added since the snapshot are ignored.
-    func lists(_ snapshot: BatchContents) async throws(RedisError) -> [Finding] {
-        var found: [Finding] = []
-        func tell(_ invariant: String, _ message: String) {
-            found.append(Finding(batch: batch, invariant: invariant, message: message))
-        }
-        if snapshot.fields["state"]?.string != "running" {
-            let score = try await queue.redis.read([
-                ["ZSCORE", RedisArgument(queue.keys.deadlines), RedisArgument(batch)]
-            ])
-            if try !score[0].get().isNull { tell("I3", "it is over, and its deadline is left") }
-        }
-        guard snapshot.fields["open"]?.string == "1" else { return found }
-        let total = snapshot.fields["total"]?.int ?? 0
-        let lines = snapshot.fields["lines"]?.int ?? 0
-        var (urls, line) = (0, 0)
-        for segment in try await queue.lists.segments(of: batch)
-        where segment.end <= total && segment.line + segment.lines <= lines {
-            if segment.base != urls || segment.line != line {
-                tell(
-                    "I2",
-                    "list \(segment.number + 1) begins at URL \(segment.base) and line \(segment.line), those before it end at "
-                        + "\(urls) and \(line)")
-            }
-            (urls, line) = (segment.end, segment.line + segment.lines)
-        }
-        if urls != total { tell("I2", "its lists have \(urls) URLs, but the total is \(total)") }
-        if snapshot.number("pushed") > total { tell("I2", "more URLs are pushed than its lists have") }
-        return found
+    /// I3: a batch that is over has no deadline left.
+    func deadlines(_ snapshot: BatchContents) async throws(RedisError) -> [Finding] {
+        guard snapshot.fields["state"]?.string != "running" else { return [] }
+        let score = try await queue.redis.read([
+            ["ZSCORE", RedisArgument(queue.keys.deadlines), RedisArgument(batch)]
+        ])
+        return try score[0].get().isNull ? [] : [finding("I3", "it is over, and its deadline is left")]
     }
 }
 

@@ -1,33 +1,41 @@
 internal import Redis
 internal import WebImage
 
-/// The entries of a batch in index order: the lines of its list or lists; for a retry, the skipped lines of the batch it retries.
+/// The entries of a batch in index order: the lines of its list; for a retry, the skipped lines of the batch it retries.
 package struct BatchEntries: Sendable {
     private enum Source: Sendable {
-        case list(URLList)
-        case lists([(segment: ListSegment, list: URLList)])
+        /// * `most`: entries of an open batch so far, whose file may have more.
+        case list(URLList, most: Int?)
+        case pipe(ListPipe)
         case skipped(FailureReader)
     }
 
     private let source: Source
-    package let total: Int
+    /// Nil of a pipe.
+    package let total: Int?
 
-    package init(_ list: URLList) {
-        source = .list(list)
-        total = list.total
+    package init(_ list: URLList) { self.init(list, most: nil) }
+
+    private init(_ list: URLList, most: Int?) {
+        source = .list(list, most: most)
+        total = min(list.total, most ?? .max)
     }
 
-    /// The lines of one list of an open batch, with their indices and line numbers in the batch.
-    package init(_ list: URLList, as segment: ListSegment) {
-        self.init([(segment, list)])
+    package init(_ pipe: ListPipe) {
+        source = .pipe(pipe)
+        total = nil
     }
 
-    private init(_ lists: [(segment: ListSegment, list: URLList)]) {
-        source = .lists(lists)
-        total = lists.reduce(0) { $0 + $1.segment.total }
+    /// Of the list; empty of a pipe that has not ended, and of a retry.
+    var hash: String {
+        switch source {
+        case .list(let list, _): list.hash
+        case .pipe(let pipe): pipe.hash
+        case .skipped: ""
+        }
     }
 
-    /// The entries of a batch in Redis; for an open one, as far as its status includes them.
+    /// The entries of a batch in Redis; of an open one, as far as its status includes them.
     /// * `listPath`: the list's current path, if it has moved.
     /// - Throws: `unreadableList` if the list is needed but missing or changed; `notFound` if the retried batch is gone.
     package init(of status: BatchStatus, queue: PrefetchQueue, listPath: String? = nil) async throws(PrefetchError) {
@@ -44,10 +52,6 @@ package struct BatchEntries: Sendable {
             self.init(skippedOf: found, queue: queue, listPath: listPath)
             return
         }
-        if status.hasLists {
-            self.init(try await Self.lists(of: status, queue: queue, listPath: listPath))
-            return
-        }
         let list: URLList
         do throws(PrefetchError) { list = try URLList(path: listPath ?? status.listPath) } catch {
             // The original path does not help: the hint asks for the current one.
@@ -55,47 +59,12 @@ package struct BatchEntries: Sendable {
                 error.kind, "the list of \(status.id) cannot be used: \(error.message)",
                 hint: "give the file it was submitted from: --list FILE")
         }
-        guard list.hash == status.listHash else {
+        guard status.isOpen || list.hash == status.listHash else {
             throw PrefetchError(
                 .unreadableList, "\(list.path) is not the list of \(status.id) any more",
                 hint: "give the file it was submitted from: --list FILE")
         }
-        self.init(list)
-    }
-
-    private static func lists(
-        of status: BatchStatus, queue: PrefetchQueue, listPath: String?
-    ) async throws(PrefetchError) -> [(segment: ListSegment, list: URLList)] {
-        let segments: [ListSegment]
-        do throws(RedisError) { segments = try await queue.lists.segments(of: status.id) } catch {
-            throw PrefetchError(error)
-        }
-        let places = try ListPlaces(listPath, of: status.id, segments)
-        var lists: [(segment: ListSegment, list: URLList)] = []
-        // Lists added since the status was read belong to the next status.
-        for segment in segments where segment.total > 0 && segment.end <= status.total {
-            lists.append((segment, try places.list(segment)))
-        }
-        return lists
-    }
-
-    /// Returns whether to go on with the next list.
-    private static func forEach(
-        of segment: ListSegment, _ list: URLList, from first: Int,
-        _ body: (PrefetchJob.Entry) async throws(PrefetchError) -> Bool
-    ) async throws(PrefetchError) -> Bool {
-        var left = segment.end - max(first, segment.base)
-        var goesOn = true
-        try await list.forEach(from: max(0, first - segment.base)) { entry async throws(PrefetchError) in
-            // The file may have grown: lines after the end are not entries of this batch.
-            guard left > 0 else { return false }
-            left -= 1
-            var entry = entry
-            entry.line += segment.line
-            goesOn = try await body(entry)
-            return goesOn
-        }
-        return goesOn
+        self.init(list, most: status.isOpen ? status.total : nil)
     }
 
     package init(skippedOf status: BatchStatus, queue: PrefetchQueue, listPath: String? = nil) {
@@ -104,16 +73,22 @@ package struct BatchEntries: Sendable {
     }
 
     /// Calls `body` with each entry from index `first` on, until it returns false.
+    /// * `waiting`: see ``ListPipe/forEach(from:_:waiting:)``.
     /// - Throws: errors of `body`; `unreadableList`, `redisUnavailable` if the entries cannot be read (any more).
     package func forEach(
-        from first: Int = 0, _ body: (PrefetchJob.Entry) async throws(PrefetchError) -> Bool
+        from first: Int = 0, _ body: (PrefetchJob.Entry) async throws(PrefetchError) -> Bool,
+        waiting: () async throws(PrefetchError) -> Bool = { () async throws(PrefetchError) in true }
     ) async throws(PrefetchError) {
         switch source {
-        case .list(let list): try await list.forEach(from: first, body)
-        case .lists(let lists):
-            for (segment, list) in lists where segment.end > first {
-                guard try await Self.forEach(of: segment, list, from: first, body) else { return }
+        case .list(let list, nil): try await list.forEach(from: first, body)
+        case .list(let list, let most?):
+            var left = most - first
+            try await list.forEach(from: first) { entry async throws(PrefetchError) in
+                left -= 1
+                guard left >= 0 else { return false }
+                return try await body(entry)
             }
+        case .pipe(let pipe): try await pipe.forEach(from: first, body, waiting: waiting)
         case .skipped(let reader):
             var index = 0
             try await reader.forEach { failure async throws(PrefetchError) in

@@ -43,6 +43,9 @@ struct LineReader: ~Copyable {
         lineNumber = line - 1
     }
 
+    /// Continues at the end of the file, which has grown by whole lines.
+    mutating func resume() { atEnd = false }
+
     /// The next line without its end; nil at the end of the file.
     /// - Throws: `unreadableList` if reading fails (a folder, a broken disk), or with the number of a line that is too long.
     mutating func next() throws(PrefetchError) -> [UInt8]? {

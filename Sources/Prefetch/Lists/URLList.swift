@@ -41,26 +41,16 @@ package struct URLList: Sendable, Equatable {
             bytes.withUnsafeBytes { hasher.update(UnsafeRawBufferPointer(rebasing: $0[range])) }
             if head.count < 4096 { head += bytes[range].prefix(4096 - head.count) }
         }
-        var total = 0
-        var hasURLs = false
+        var checks = ListChecks()
         while let line = try reader.next() {
             guard Self.isEntry(line) else { continue }
-            if total == most { break }
-            total += 1
-            let object = JSONLine.isOne(line) ? JSONLine(line) : nil
-            if let objection = format.objection(to: line, object, number: reader.lineNumber) { throw objection }
-            if let object {
-                if let settings = try? object.settings() { lineOptions.formUnion(settings.options) }
-                unknownMembers.note(object.others, line: reader.lineNumber)
-            }
-            // This pass only needs to know whether the first entries are URLs; the next pass reads the lines.
-            if total <= 200, Self.entry(line, number: 1)?.isInvalid == false { hasURLs = true }
-            if total == 200 && !hasURLs { break }
+            if checks.total == most || checks.isNoList { break }
+            try checks.add(line, number: reader.lineNumber, format)
         }
-        if total > 0 && !hasURLs {
+        if checks.total > 0 && !checks.hasURLs {
             throw ListGuess.error(path: origin?.name ?? path, head: origin?.input?.head ?? head)
         }
-        self.total = total
+        (total, lineOptions, unknownMembers) = (checks.total, checks.lineOptions, checks.unknownMembers)
         lines = reader.lineNumber
         hash = hasher.finishedHex()
     }

@@ -219,7 +219,7 @@ package struct BatchRepair: Sendable {
 
     /// Pushes the URLs again, in jobs of neighbours.
     private func push(_ missing: [Bool], _ entries: BatchEntries) async throws(PrefetchError) {
-        let size = min(PrefetchJob.maxCount, max(1, (entries.total + 63) / 64))
+        let size = min(PrefetchJob.maxCount, max(1, ((entries.total ?? 0) + 63) / 64))
         let (first, count) = (missing.firstIndex(of: true) ?? 0, missing.count { $0 })
         var (index, jobs, bytes, jobBytes, pushed) = (first, [PrefetchJob](), 0, 0, 0)
         try await entries.forEach(from: first) { entry async throws(PrefetchError) in

@@ -9,10 +9,7 @@ package struct ListFeeder: Sendable {
     package enum End: Sendable, Equatable {
         /// Every URL is pushed and the batch is sealed.
         case sealed
-        /// Every URL of one list of an open batch is pushed.
-        case fed
-        case elsewhere
-        /// The batch is over: `done`, `cancelled` or `gone`; `unlisted` if it does not have this list.
+        /// The batch is over: `done`, `cancelled` or `gone`.
         case closed(String)
     }
 
@@ -30,15 +27,14 @@ package struct ListFeeder: Sendable {
     private let name: String
     private let batch: String
     private let window: String
-    private let jobSize: Int
-    private let segment: ListSegment?
+    private let jobSize: Int?
     /// Settles hits at once; nil: left to workers.
     private let hits: CacheHits?
 
     /// * `window`: `auto`, `all`, or the number of waiting jobs in Redis at which pushes wait; one push has up to 64. Unless it is `all`
     ///   they take at most 24 MiB there.
     /// * `jobSize`: URLs per job, 1 to 256; nil: a 64th of the list, so that a short list spreads over all workers, and at least 4: a job
-    ///   costs Redis and its worker as much as ten URLs.
+    ///   costs Redis and its worker as much as ten URLs. Of a pipe a 64th of what has come.
     package init(
         queue: PrefetchQueue, list: URLList, batch: String, window: String = "auto", jobSize: Int? = nil,
         hits: CacheHits? = nil
@@ -49,10 +45,9 @@ package struct ListFeeder: Sendable {
     }
 
     /// * `of`: name of the entries' source, for messages.
-    /// * `segment`: their list of an open batch; the batch is not sealed then.
     package init(
         queue: PrefetchQueue, entries: BatchEntries, of name: String, batch: String, window: String = "auto",
-        jobSize: Int? = nil, segment: ListSegment? = nil, hits: CacheHits? = nil
+        jobSize: Int? = nil, hits: CacheHits? = nil
     ) {
         self.hits = hits
         self.queue = queue
@@ -60,8 +55,13 @@ package struct ListFeeder: Sendable {
         self.name = name
         self.batch = batch
         self.window = window
-        self.segment = segment
-        self.jobSize = min(PrefetchJob.maxCount, max(1, jobSize ?? max(Self.minCount, (entries.total + 63) / 64)))
+        self.jobSize = jobSize
+    }
+
+    /// Of a job that begins with the URL of an index.
+    private func jobSize(at index: Int) -> Int {
+        let usual = max(Self.minCount, ((entries.total ?? index) + 63) / 64)
+        return min(PrefetchJob.maxCount, max(1, jobSize ?? usual))
     }
 
     /// Feeds until the batch is sealed or over.
@@ -72,11 +72,11 @@ package struct ListFeeder: Sendable {
     package func feed(
         pushed: @Sendable (Int) -> Void = { _ in }, waiting: @Sendable (Wait) -> Void = { _ in }
     ) async throws(PrefetchError) -> End {
-        let end = segment?.end ?? entries.total
-        var from = segment?.base ?? 0
+        var from = 0
         let identity = hits == nil ? nil : try await identity()
         // Jobs per push: fewer while Redis has little room.
         var most = Self.maxJobs
+        var told = ContinuousClock.now
         while true {
             var push = PendingPush(offset: from)
             var result: QueueBatches.PushResult?
@@ -108,22 +108,28 @@ package struct ListFeeder: Sendable {
                 return true
             }
             try await entries.forEach(from: from) { entry async throws(PrefetchError) in
-                push.append(entry, batch: batch, jobSize: jobSize)
+                push.append(entry, batch: batch, jobSize: jobSize(at: push.offset + push.count))
                 return push.isLarge ? try await offer() : true
+            } waiting: { () async throws(PrefetchError) in
+                if push.count > 0 { return try await offer() }
+                guard ContinuousClock.now - told > .seconds(1) else { return true }
+                told = .now
+                // Says that the feeder lives, and asks whether the batch does.
+                guard case .result(let other) = try await send(push.offset, 0, []), other != .pushed(push.offset)
+                else { return true }
+                result = other
+                return false
             }
             if result == nil, push.count > 0 { _ = try await offer() }
             if result == nil {
-                guard push.offset == end else { throw changed(count: push.offset - (segment?.base ?? 0)) }
-                if segment != nil { return .fed }
-                let total = entries.total
+                let (count, hash) = (push.offset, entries.hash)
+                if let total = entries.total, count != total { throw changed(count: count, before: total) }
                 result = try await bridgingErrors { () async throws(RedisError) in
-                    try await queue.batches.seal(batch: batch, total: total)
+                    try await queue.batches.seal(batch: batch, total: count, hash: hash)
                 }
                 if case .pushed = result { return .sealed }
             }
             switch result {
-            case .at(let count) where segment != nil && count >= end: return .fed
-            case .at(let count) where count < segment?.base ?? 0: return .elsewhere
             case .at(let count): from = count
             case .closed(let state): return .closed(state)
             default: return .sealed
@@ -154,7 +160,7 @@ package struct ListFeeder: Sendable {
     ) async throws(PrefetchError) -> Answer {
         do throws(RedisError) {
             let result = try await queue.batches.push(
-                batch: batch, offset: offset, window: window, count: count, of: segment, jobs: jobs)
+                batch: batch, offset: offset, window: window, count: count, jobs: jobs)
             return result == .full ? .wait(.window) : .result(result)
         } catch {
             // A full Redis refuses PUSH and still drains: the same back-pressure as a full window.
@@ -183,13 +189,10 @@ package struct ListFeeder: Sendable {
         }
     }
 
-    private func changed(count: Int) -> PrefetchError {
-        let hint =
-            segment == nil
-            ? "submit the new list as a batch of its own; cancel this one: prefetch-coord cancel \(batch)"
-            : "give the list as it was: prefetch-coord submit --append \(batch) FILE; or cancel the batch: prefetch-coord cancel \(batch)"
-        return PrefetchError(
-            .unreadableList, "\(name) changed while it was read: \(count) URLs, \(entries.total) before", hint: hint)
+    private func changed(count: Int, before: Int) -> PrefetchError {
+        PrefetchError(
+            .unreadableList, "\(name) changed while it was read: \(count) URLs, \(before) before",
+            hint: "submit the new list as a batch of its own; cancel this one: prefetch-coord cancel \(batch)")
     }
 
     private func pause(_ milliseconds: Int) async throws(PrefetchError) {

@@ -1,9 +1,8 @@
 internal import Redis
 
 package struct NewBatch: Sendable {
-    /// An open batch may have none yet.
-    package var list: URLList?
-    /// Whether more lists may be added until it is sealed by command.
+    package var list: URLList
+    /// Whether the list comes from a pipe: its total and hash are known when it is sealed.
     package var isOpen = false
     /// Time limit in milliseconds.
     package var limit: Int?
@@ -29,7 +28,7 @@ package struct NewBatch: Sendable {
         return "sharedImagePrefetcher-\(ThisHost.user)@\(ThisHost.name)"
     }
 
-    package init(list: URLList?) {
+    package init(list: URLList) {
         self.list = list
     }
 
@@ -37,20 +36,19 @@ package struct NewBatch: Sendable {
     /// - Throws: `configuration` if `name` exists; errors of Redis.
     package func open(in queue: PrefetchQueue) async throws(PrefetchError) -> QueueBatches.Opened {
         var fields = [
-            ("total", String(list?.total ?? 0)), ("list", list?.absolutePath ?? ""), ("hash", list?.hash ?? ""),
+            ("total", String(list.total)), ("list", list.absolutePath), ("hash", list.hash),
             ("options", options.encoded), ("order", order.rawValue), ("priority", priority.rawValue),
             ("keep", String(keep)), ("details", String(keepDetails)), ("host", ThisHost.name),
         ]
-        if let sources = list?.sources, !sources.isEmpty {
-            fields.append(("sources", sources.joined(separator: "\0")))
+        if !list.sources.isEmpty {
+            fields.append(("sources", list.sources.joined(separator: "\0")))
         }
-        if isOpen { fields += [("open", "1"), ("lines", String(list?.lines ?? 0))] }
+        if isOpen { fields.append(("open", "1")) }
         if let limit { fields.append(("limit", String(limit))) }
         if let finishAt { fields.append(("finish_at", finishAt)) }
         if let maxFailures { fields.append(("max_failures", maxFailures)) }
-        let wanted =
-            name ?? list.map(\.usualBatchID)
-            ?? "open-\(String(UInt32.random(in: 0x1000_0000...UInt32.max), radix: 16))"
+        // The file of a pipe has a name of its own already.
+        let wanted = name ?? (isOpen ? list.stem : list.usualBatchID)
         let nonce = "\(UInt64.random(in: 0...UInt64.max))-\(UInt64.random(in: 0...UInt64.max))"
         let opened: QueueBatches.Opened?
         do throws(RedisError) {

@@ -47,7 +47,7 @@ struct BatchOutput: Sendable {
     func check(_ id: String, _ target: Target, overwrites: Bool) async throws(PrefetchError) {
         guard case .text(_, let path?) = target else { return }
         let chain = try await BatchChain.read(id, queue: queue)
-        try ReplacedFile.refuse(path, over: try await Self.lists(of: chain, queue) + [listPath].compactMap { $0 })
+        try ReplacedFile.refuse(path, over: Self.lists(of: chain) + [listPath].compactMap { $0 })
         guard !overwrites, ReplacedFile(path) != nil else { return }
         try await target.check(
             overwrites: overwrites, lists: [],
@@ -55,17 +55,7 @@ struct BatchOutput: Sendable {
     }
 
     /// The files that are the lists of a chain, and those they were made of.
-    static func lists(of chain: BatchChain, _ queue: PrefetchQueue) async throws(PrefetchError) -> [String] {
-        var paths: [String] = []
-        for status in chain.batches {
-            paths += [status.listPath] + status.sources
-            guard status.hasLists else { continue }
-            do throws(RedisError) { paths += try await queue.lists.segments(of: status.id).map(\.path) } catch {
-                throw PrefetchError(error)
-            }
-        }
-        return paths
-    }
+    static func lists(of chain: BatchChain) -> [String] { chain.batches.flatMap { [$0.listPath] + $0.sources } }
 
     private func write(
         _ text: Text, of export: BatchExport, _ others: ManifestMerge, to path: String?

@@ -47,7 +47,9 @@ enum BatchSource: Sendable {
     private func continued(
         _ queue: PrefetchQueue, _ list: URLList, _ arguments: BatchArguments
     ) async throws -> String? {
-        guard let running = try await queue.catalog.newest(ofList: list.hash).running else { return nil }
+        guard let running = try await queue.catalog.newest(ofList: list.hash, path: list.absolutePath).running else {
+            return nil
+        }
         let differences = arguments.options.differences(from: running.options) + endings(arguments, running)
         guard differences.isEmpty, arguments.record.name == nil || arguments.record.name == running.id else {
             Console.note(

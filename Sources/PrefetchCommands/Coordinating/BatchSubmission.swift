@@ -12,16 +12,26 @@ struct BatchSubmission: Sendable {
     var headers: [String] = []
     /// The folder in which hits are looked for while the list is queued, where that is asked.
     var cache: String?
+    /// Where the list comes through a pipe, whose lines become it.
+    var pipe: ListPipe?
 
     /// A new batch of the list; tells which batch it has ended where it takes a slot.
     /// - Throws: `configuration` where `--name` names a batch that exists.
     func open(slot: String? = nil) async throws(PrefetchError) -> String {
-        try await Self.open(Self.batch(list, arguments, headers: headers), slot: slot, in: queue)
+        var batch = batch
+        batch.slot = slot
+        let opened = try await batch.open(in: queue)
+        if let slot = batch.takenSlot, let replaced = opened.replaced {
+            Console.note(
+                "cancelled \(TerminalText.escaped(replaced)), which had the slot \(TerminalText.escaped(slot))")
+        }
+        return opened.id
     }
 
-    /// What is asked for a list, or for a batch that will have some.
-    static func batch(_ list: URLList?, _ arguments: BatchArguments, headers: [String] = []) -> NewBatch {
+    /// What is asked for the list.
+    private var batch: NewBatch {
         var batch = NewBatch(list: list)
+        batch.isOpen = pipe != nil
         batch.options = arguments.options
         if !headers.isEmpty { batch.options.requests.headers = headers }
         batch.order = arguments.record.order
@@ -35,30 +45,19 @@ struct BatchSubmission: Sendable {
         return batch
     }
 
-    /// Makes the batch; tells which one it has ended where it takes a slot.
-    static func open(_ batch: NewBatch, slot: String?, in queue: PrefetchQueue) async throws(PrefetchError) -> String {
-        var batch = batch
-        batch.slot = slot
-        let opened = try await batch.open(in: queue)
-        if let slot = batch.takenSlot, let replaced = opened.replaced {
-            Console.note(
-                "cancelled \(TerminalText.escaped(replaced)), which had the slot \(TerminalText.escaped(slot))")
-        }
-        return opened.id
-    }
-
     /// Feeds a batch until it is sealed.
     func feed(
         _ id: String, waiting: @Sendable (ListFeeder.Wait) -> Void = { _ in }
     ) async throws(PrefetchError) -> ListFeeder.End {
         try await ListFeeder(
-            queue: queue, list: list, batch: id, window: arguments.record.window, jobSize: arguments.record.jobSize,
-            hits: try hits()
+            queue: queue, entries: pipe.map { BatchEntries($0) } ?? BatchEntries(list), of: list.path, batch: id,
+            window: arguments.record.window, jobSize: arguments.record.jobSize, hits: try hits()
         ).feed(waiting: waiting)
     }
 
     private func hits() throws(PrefetchError) -> CacheHits? {
-        guard Self.asksForHits(list, arguments) else { return nil }
+        // Whether lines of a pipe ask for that is not known yet.
+        guard Self.asksForHits(list, arguments) || (pipe != nil && cache != nil) else { return nil }
         guard let cache else {
             throw PrefetchError(
                 .configuration, "queryDiskSync reads the cache while the list is queued, and none was named",
@@ -73,8 +72,8 @@ struct BatchSubmission: Sendable {
     }
 
     /// What a person should hear of a batch's options before it is made.
-    static func warn(of list: URLList?, _ arguments: BatchArguments) {
-        let options = arguments.options.options.union(list?.lineOptions ?? [])
+    static func warn(of lineOptions: WebImageOptions, _ arguments: BatchArguments) {
+        let options = arguments.options.options.union(lineOptions)
         if options.contains(.allowInvalidSSLCertificates) {
             Console.note(
                 "warning: certificates are not checked: anybody on the way can read and change what is fetched")

@@ -13,12 +13,14 @@ struct GivenList: Sendable {
     /// * `paths`: files of ``ListPaths``.
     /// * `cache`: where copies are kept; nil: TMPDIR.
     /// * `folder`: where copies are kept instead.
+    /// * `copy`: the only path's content, where that was copied already.
     /// * `limit`: the list is cut behind so many entries.
     /// * `isLocked`: each line has to have its SHA-256.
     /// - Throws: `notFound`, `unreadableList`, also where it has no URL and may not be empty; `inputOutput`, `cacheUnavailable` where it
     ///   cannot be copied. No copy is left then.
     init(
-        _ paths: [String], cache: String?, folder: String? = nil, table: TableOptions, empty: EmptyListOptions,
+        _ paths: [String], copy: String? = nil, cache: String?, folder: String? = nil, table: TableOptions,
+        empty: EmptyListOptions,
         limit: Int? = nil, isLocked: Bool = false
     ) throws(PrefetchError) {
         let place = { () throws(PrefetchError) -> String in
@@ -39,7 +41,10 @@ struct GivenList: Sendable {
         let isStream = ListFile.isStream(path)
         let name = ListFile.name(of: path)
         let stem = ListFile.stem(of: path)
-        let file = isStream ? try ListFile.copy(path, into: place()) { Self.tellWaiting(path) } : path
+        let file =
+            if let copy { copy } else if isStream {
+                try ListFile.copy(path, into: place()) { Self.tellWaiting(path) }
+            } else { path }
         do throws(PrefetchError) {
             let (laidOut, unused) = try Self.layOut(
                 file, name: name, stem: stem, isSpooled: isStream, place, table)
@@ -64,6 +69,28 @@ struct GivenList: Sendable {
             throw error
         }
         if isStream && !isCopy { unlink(file) }
+    }
+
+    /// A list that comes through a pipe, where it is one of lines.
+    /// - Returns: the pipe, or the copy of all of it where it has to be whole first; nil: it is no pipe.
+    /// - Throws: as ``init(_:copy:cache:folder:table:empty:limit:isLocked:)``.
+    static func pipe(
+        _ paths: [String], cache: String?, table: TableOptions
+    ) throws(PrefetchError) -> (pipe: ListPipe?, copy: String)? {
+        guard paths.count == 1, let path = paths.first, ListFile.isStream(path) else { return nil }
+        let pipe = try ListPipe(path, into: folder(cache), format: table.inputFormat) { tellWaiting(path) }
+        do throws(PrefetchError) {
+            if pipe.isOfLines, !table.strictList,
+                try ListImport(path: pipe.path, name: pipe.name, isSpooled: true, options: table.options) == nil
+            {
+                return (pipe, pipe.path)
+            }
+            try pipe.readToEnd()
+        } catch {
+            unlink(pipe.path)
+            throw error
+        }
+        return (nil, pipe.path)
     }
 
     /// What a list is called in messages.

@@ -109,7 +109,7 @@ struct RunCommand: AsyncParsableCommand, BatchOptionGroups, FetchOptionGroups {
                 overwrites: output.replacing.overwrite, lists: files + [list.path],
                 entries: BatchEntries(list))
         }
-        BatchSubmission.warn(of: list, batch)
+        BatchSubmission.warn(of: list.lineOptions, batch)
         if verbosity.level > .quiet, let note = try await ContactNote.line(for: list, batch.requests.settings, fetch) {
             Console.note(note)
         }

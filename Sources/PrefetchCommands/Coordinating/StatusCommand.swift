@@ -105,16 +105,11 @@ struct StatusCommand: AsyncParsableCommand {
     ) async throws {
         Console.print(BatchText.line(status, load, isColoured: isColoured))
         Console.print(BatchText.images(status.counts))
-        let lists = status.hasLists ? try await queue.lists.segments(of: status.id) : []
-        for list in lists.suffix(20) {
-            Console.print(
-                "  list \(TerminalText.escaped(list.path)), \(Wording.count(list.total)) URLs from line \(Wording.count(list.line + 1))"
-            )
-        }
+        let list = TerminalText.escaped(PathText.shown(status.listPath))
         Console.print(
-            status.hasLists
-                ? "  \(Wording.count(lists.count)) lists, \(Wording.count(status.pushed)) of their \(Wording.count(status.total)) URLs queued"
-                : "  list \(TerminalText.escaped(PathText.shown(status.listPath))), \(Wording.count(status.pushed)) of its \(Wording.count(status.total)) URLs queued"
+            status.isOpen
+                ? "  list \(list), \(Wording.count(status.pushed)) URLs so far; the rest comes through a pipe"
+                : "  list \(list), \(Wording.count(status.pushed)) of its \(Wording.count(status.total)) URLs queued"
         )
         Console.print(
             "  \(status.ended > 0 ? "took" : "running for") \(Wording.seconds(status.elapsed)), \(Wording.bytes(status.counts.bytes)) downloaded"
@@ -132,15 +127,9 @@ struct StatusCommand: AsyncParsableCommand {
             Console.print("  queueing waits: Redis is full; it continues as workers free memory")
         }
         if status.isWaitingForList {
-            let next = lists.first { $0.base <= status.pushed && status.pushed < $0.end }
             let command =
-                if let next {
-                    "submit --append \(TerminalText.escaped(status.id)) \(Shell.quoted(next.path))"
-                } else {
-                    status.retryOf == nil
-                        ? "submit --resume \(Shell.quoted(status.listPath))"
-                        : "retry \(TerminalText.escaped(status.id))"
-                }
+                status.retryOf == nil
+                ? "submit --resume \(Shell.quoted(status.listPath))" : "retry \(TerminalText.escaped(status.id))"
             Console.print(
                 "  its list is not queued to its end; continue with: prefetch-coord \(command)\(location.words)")
         }

@@ -10,23 +10,15 @@ struct SubmitCommand: AsyncParsableCommand, BatchOptionGroups {
     static let configuration = CommandConfiguration(
         commandName: "submit",
         abstract: "Queue a list of image URLs for workers.",
-        usage: """
-            prefetch-coord submit <file> ... [<options>]
-            prefetch-coord submit --open [<file> ...] [<options>]
-            prefetch-coord submit --append <batch> <file> ... [<options>]
-            prefetch-coord submit --seal <batch> [<options>]
-            """,
+        usage: "prefetch-coord submit <file> ... [<options>]",
         discussion: """
             Examples:
               prefetch-coord submit urls.txt --redis redis://host:6379/0
-              zcat urls.gz | prefetch-coord submit - --redis unix:///run/redis.sock --wait
-              prefetch-coord submit --open monday.txt --name week
-              prefetch-coord submit --append week tuesday.txt
-              prefetch-coord submit --seal week
+              crawler | prefetch-coord submit - --redis unix:///run/redis.sock --wait
 
             Prints the id of the batch and returns when the whole list is in Redis; a list
-            longer than --window is queued as workers take it. An open batch takes more
-            lists until it is sealed; line numbers run on through them.
+            longer than --window is queued as workers take it. URLs that come through a pipe,
+            one per line, are queued as they come; their number is known when the pipe ends.
             """)
 
     @Argument(
@@ -34,7 +26,7 @@ struct SubmitCommand: AsyncParsableCommand, BatchOptionGroups {
             "The list: URLs, JSON objects, CSV, TSV or a sitemap, also gzipped; several files or folders are one; - is standard input."
         ),
         completion: .file())
-    var files: [String] = []
+    var files: [String]
 
     @Flag(help: "Wait for the end of the batch; summary and exit code as run.")
     var wait = false
@@ -47,18 +39,6 @@ struct SubmitCommand: AsyncParsableCommand, BatchOptionGroups {
 
     @Option(help: .name("Name that one running batch can have; the batch that has it is cancelled."))
     var slot: String?
-
-    @Flag(help: "Make a batch that takes more lists.")
-    var open = false
-
-    @Option(help: .value("batch", "Add the list to this open batch. A list it already has is not added twice."))
-    var append: String?
-
-    @Flag(help: "With --append: add a list that the batch already has.")
-    var again = false
-
-    @Option(help: .value("batch", "Close this open batch: it takes no more lists."))
-    var seal: String?
 
     @Flag(help: "Print the batch, or with --wait its result, as one JSON object.")
     var json = false
@@ -87,12 +67,8 @@ struct SubmitCommand: AsyncParsableCommand, BatchOptionGroups {
         if let slot, !PrefetchQueue.isValidName(slot) {
             throw ValidationError("--slot is 1 to 64 letters, digits, '_' or '-'")
         }
-        if part.dryRun, files.isEmpty || append != nil || resume || wait || open || slot != nil {
-            throw ValidationError("--dry-run takes a list, and neither --append, --open, --resume, --slot nor --wait")
-        }
-        try validateOpenBatch()
-        if files.isEmpty && (!open || resume) && seal == nil {
-            throw ValidationError("Missing expected argument '<file>'")
+        if part.dryRun, resume || wait || slot != nil {
+            throw ValidationError("--dry-run takes neither --resume, --slot nor --wait")
         }
         let record = batch.record
         if resume && (record.deadline != nil || record.finishAt != nil || record.maxFailures != nil) {
@@ -100,22 +76,6 @@ struct SubmitCommand: AsyncParsableCommand, BatchOptionGroups {
                 "--resume continues a batch; --deadline, --finish-at and --max-failures stay as they are")
         }
         if slot != nil && resume { throw ValidationError("--resume continues a batch; it keeps its slot") }
-    }
-
-    /// What goes with an open batch that is there.
-    private func validateOpenBatch() throws {
-        if again && append == nil { throw ValidationError("--again goes with --append") }
-        guard let option = append != nil ? "--append" : seal != nil ? "--seal" : nil else { return }
-        if append != nil && seal != nil { throw ValidationError("--append and --seal contradict each other") }
-        if seal != nil, let file = files.first {
-            throw ValidationError("--seal adds no list; add \(PathText.shown(file)) with --append first")
-        }
-        if open || wait || slot != nil { throw ValidationError("--open, --wait and --slot do not go with \(option)") }
-        if resume && again { throw ValidationError("--resume and --again contradict each other") }
-        let plain = try Self.parse(["-"]).batch
-        guard batch.options == plain.options, headers.headers.isEmpty, batch.record.isPlain,
-            batch.checks.locked == false, part.limit == nil
-        else { throw ValidationError("a batch keeps the options it was made with; \(option) takes none of them") }
     }
 
     func run() async throws {
@@ -126,22 +86,17 @@ struct SubmitCommand: AsyncParsableCommand, BatchOptionGroups {
                 isJSON: json
             ).run()
         }
-        if let append {
-            return try await ListAddition(
-                batch: append, files: files, location: location, table: table, empty: empty,
-                window: batch.record.window,
-                jobSize: batch.record.jobSize, resumes: resume, repeats: again, isJSON: json
-            ).run()
-        }
-        if let seal { return try await BatchSealing(batch: seal, location: location, isJSON: json).run() }
         if wait, progress.mode(verbosity.level) == .json { Console.noteAsJSON() }
-        guard !files.isEmpty, !open || resume else { return try await submitOpen(files) }
-        let list = try givenList(files).list
+        let piped =
+            resume || part.limit != nil || batch.checks.locked
+            ? nil : try GivenList.pipe(files, cache: location.cacheFolder, table: table)
+        let pipe = piped?.pipe
+        let list = try pipe?.list ?? givenList(files, copy: piped?.copy).list
         if BatchSubmission.asksForHits(list, batch), location.cacheFolder == nil {
             throw ValidationError(
                 "queryDiskSync reads the cache while the list is queued: name it with --cache DIR")
         }
-        BatchSubmission.warn(of: list, batch)
+        BatchSubmission.warn(of: list.lineOptions, batch)
         // With --cache alone the private Redis of that folder is made where it is missing.
         let place = try location.placeOfWorker()
         if case .cache(let folder) = place { _ = try CacheOpening.forWriting(folder) }
@@ -152,10 +107,9 @@ struct SubmitCommand: AsyncParsableCommand, BatchOptionGroups {
         try await Session.whenReady(
             location, at: place, makes: true, until: stop, hint: "submit it again: \(again)"
         ) { session in
-            if resume, try await resumeOpen(list, session, stop) { return }
             let submission = BatchSubmission(
                 queue: session.patient, list: list, arguments: batch, headers: headers.headers,
-                cache: location.cacheFolder)
+                cache: location.cacheFolder, pipe: pipe)
             let made = try await session.untilStopped(stop) {
                 if resume { return try await unfinished(submission.queue, list, name) }
                 return try await submission.open(slot: slot)
@@ -175,20 +129,20 @@ struct SubmitCommand: AsyncParsableCommand, BatchOptionGroups {
             if json, let status = try await session.queue.batches.status(of: id) {
                 Console.print(BatchJSON.object(status).text)
             }
-            try await tellNext(id, list, session)
+            try await tellNext(id, pipe?.total ?? list.total, session)
         }
     }
 
     /// The list, read and checked.
-    private func givenList(_ files: [String]) throws(PrefetchError) -> GivenList {
+    private func givenList(_ files: [String], copy: String?) throws(PrefetchError) -> GivenList {
         try GivenList(
-            files, cache: location.cacheFolder, table: table, empty: empty, limit: part.limit,
+            files, copy: copy, cache: location.cacheFolder, table: table, empty: empty, limit: part.limit,
             isLocked: batch.checks.locked)
     }
 
     /// The batch of this list that is not sealed.
     private func unfinished(_ queue: PrefetchQueue, _ list: URLList, _ name: String) async throws -> String {
-        guard let running = try await queue.catalog.newest(ofList: list.hash).running else {
+        guard let running = try await queue.catalog.newest(ofList: list.hash, path: list.absolutePath).running else {
             throw PrefetchError(
                 .notFound, "no unfinished batch has this list",
                 hint:
@@ -196,7 +150,7 @@ struct SubmitCommand: AsyncParsableCommand, BatchOptionGroups {
         }
         if !running.isSealed {
             Console.note(
-                "continuing \(running.id): \(Wording.count(running.pushed)) of \(Wording.count(running.total)) URLs are queued"
+                "continuing \(running.id): \(Wording.count(running.pushed)) of \(Wording.count(list.total)) URLs are queued"
             )
         }
         return running.id
@@ -211,9 +165,8 @@ struct SubmitCommand: AsyncParsableCommand, BatchOptionGroups {
             let hint = isEmpty ? " (no worker is running: \(workerCommand(session)))" : ""
             let told = verbosity.level <= .quiet ? nil : tellQueued(id, session)
             defer { told?.cancel() }
-            let end = try await submission.feed(id) { wait in
-                for line in FeedingText.lines(wait, hint) { Console.note(line) }
-            }
+            let end = try await feedOrCancel(id, submission, hint)
+            if let pipe = submission.pipe { try table.judge(pipe.unknownMembers, columns: [], of: pipe.name) }
             guard case .closed(let state) = end, state != "done" else { return true }
             if let ended = try await submission.queue.batches.status(of: id), let text = BatchText.endedWhileFed(ended)
             {
@@ -225,6 +178,26 @@ struct SubmitCommand: AsyncParsableCommand, BatchOptionGroups {
                 .notFound, "the batch \(id) was \(state) while it was fed", hint: "submit the list again")
         }
         return isFed ?? false
+    }
+
+    /// Feeds; a pipe with a line that is none of a list ends its batch.
+    private func feedOrCancel(
+        _ id: String, _ submission: BatchSubmission, _ hint: String
+    ) async throws(PrefetchError) -> ListFeeder.End {
+        do throws(PrefetchError) {
+            let end = try await submission.feed(id) { wait in
+                for line in FeedingText.lines(wait, hint) { Console.note(line) }
+            }
+            if let pipe = submission.pipe { try empty.check(pipe.total, of: pipe.name) }
+            return end
+        } catch {
+            guard submission.pipe != nil, error.kind == .unreadableList else { throw error }
+            try await bridgingErrors { () async throws(RedisError) in
+                _ = try await submission.queue.batches.cancel(batch: id)
+            }
+            Console.note("cancelled \(TerminalText.escaped(id)); what it has fetched stays in the cache")
+            throw error
+        }
     }
 
     /// Says every 10 s how far the list is queued, and what that waits for.
@@ -263,8 +236,8 @@ struct SubmitCommand: AsyncParsableCommand, BatchOptionGroups {
         if code != 0 { throw ExitCode(code) }
     }
 
-    private func tellNext(_ id: String, _ list: URLList, _ session: Session) async throws {
-        Console.note("queued \(Wording.count(list.total)) URLs as \(TerminalText.escaped(id))")
+    private func tellNext(_ id: String, _ total: Int, _ session: Session) async throws {
+        Console.note("queued \(Wording.count(total)) URLs as \(TerminalText.escaped(id))")
         try await tellWatch(id, session)
     }
 
@@ -280,65 +253,5 @@ struct SubmitCommand: AsyncParsableCommand, BatchOptionGroups {
         let folder = location.cache ?? "./cache"
         return "prefetch-worker --redis \(Shell.quoted(session.redis.redactedURL)) --cache \(Shell.quoted(folder))"
             + (location.queue == "default" ? "" : " --queue \(location.queue)")
-    }
-
-    // MARK: Open batches
-
-    /// A batch that takes more lists; its first one may come later.
-    private func submitOpen(_ files: [String]) async throws {
-        let list: URLList? = files.isEmpty ? nil : try givenList(files).list
-        if batch.options.options.union(list?.lineOptions ?? []).contains(.queryDiskSync) {
-            throw ValidationError(
-                "queryDiskSync is for a list of its own; a batch that is open has its hits from workers")
-        }
-        BatchSubmission.warn(of: list, batch)
-        let place = try location.placeOfWorker()
-        if case .cache(let folder) = place { _ = try CacheOpening.forWriting(folder) }
-        let stop = StopRequest()
-        TerminationSignals.install { signal, count in stop.request(signal: signal, count: count) }
-        try await Session.whenReady(
-            location, at: place, makes: true, until: stop, hint: "the same command again makes the batch"
-        ) { session in
-            var new = BatchSubmission.batch(list, batch, headers: headers.headers)
-            new.isOpen = true
-            let id = try await BatchSubmission.open(new, slot: slot, in: session.queue)
-            if !json && !(wait && verbosity.level <= .quiet) { Console.print(id) }
-            if let list { try await feedOpen(id, list, session, stop) }
-            try await finishOpen(id, list?.total ?? 0, session, stop)
-        }
-    }
-
-    /// Goes on with an open batch that has this list; false where there is none.
-    private func resumeOpen(_ list: URLList, _ session: Session, _ stop: StopRequest) async throws -> Bool {
-        // A batch of this list alone comes first: it needs its list to end.
-        guard try await session.queue.catalog.newest(ofList: list.hash).running == nil,
-            let found = try await session.queue.catalog.openBatch(withList: list.hash)
-        else { return false }
-        Console.note(
-            "continuing \(TerminalText.escaped(found.id)): \(Wording.count(found.pushed)) of \(Wording.count(found.total)) URLs are queued"
-        )
-        if !json && !(wait && verbosity.level <= .quiet) { Console.print(found.id) }
-        try await feedOpen(found.id, list, session, stop)
-        try await finishOpen(found.id, list.total, session, stop)
-        return true
-    }
-
-    private func feedOpen(_ id: String, _ list: URLList, _ session: Session, _ stop: StopRequest) async throws {
-        let output = OpenBatchOutput(
-            id: id, list: Shell.quoted(Shell.path(list.path)), session: session, location: location.words)
-        let appender = ListAppender(
-            queue: session.patient, batch: id, list: list, window: batch.record.window, jobSize: batch.record.jobSize)
-        try await output.feed(appender, try output.add(appender, stop), stop)
-    }
-
-    private func finishOpen(_ id: String, _ total: Int, _ session: Session, _ stop: StopRequest) async throws {
-        if wait { return try await follow(id, session, stop) }
-        if json, let status = try await session.queue.batches.status(of: id) {
-            Console.print(BatchJSON.object(status).text)
-        }
-        Console.note("queued \(Wording.count(total)) URLs as \(TerminalText.escaped(id)), which is open")
-        Console.note("add a list:   \(Shell.program) submit --append \(TerminalText.escaped(id)) FILE\(location.words)")
-        Console.note("close it:     \(Shell.program) submit --seal \(TerminalText.escaped(id))\(location.words)")
-        try await tellWatch(id, session)
     }
 }

@@ -14,7 +14,8 @@ package enum BatchText {
         let counts = status.counts
         let images = counts.finished - counts.skipped
         return
-            "finished \(Wording.count(counts.finished)) of \(Wording.count(status.total)): \(Wording.count(images, "image")), "
+            "finished \(Wording.count(counts.finished)) of \(Wording.count(status.total))\(status.isOpen ? " so far" : ""): "
+            + "\(Wording.count(images, "image")), "
             + "\(Wording.count(counts.skipped)) skipped" + (counts.skipped > 0 ? " (\(causes(counts)))" : "")
     }
 
@@ -79,8 +80,10 @@ package enum BatchText {
                 ? .warning : status.state == .cancelled ? .bad : .good
             state = ink.painted(state, isColoured: true)
         }
+        // Of how many nobody knows while more come.
+        let share = status.isOpen ? "" : "\(Wording.share(status.counts.finished, of: status.total))  "
         return
-            "\(TerminalText.escaped(status.id))  \(state)  \(Wording.share(status.counts.finished, of: status.total))  "
+            "\(TerminalText.escaped(status.id))  \(state)  \(share)"
             + tally(status) + (pace(status, load).map { "  \($0)" } ?? "")
     }
 

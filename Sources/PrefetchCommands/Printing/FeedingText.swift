@@ -7,7 +7,9 @@ enum FeedingText {
         let reason =
             status.isWaitingForMemory
             ? "for Redis, which is full" : isAlone ? "for workers, and there is none" : "for workers to take jobs"
-        return "queued \(Wording.count(status.pushed)) of \(Wording.count(status.total)) URLs; the rest waits \(reason)"
+        let queued = "queued \(Wording.count(status.pushed))"
+        return status.isOpen
+            ? "\(queued) URLs so far" : "\(queued) of \(Wording.count(status.total)) URLs; the rest waits \(reason)"
     }
 
     /// * `hint`: what else a person may want to know of workers.

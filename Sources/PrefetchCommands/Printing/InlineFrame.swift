@@ -24,7 +24,7 @@ enum InlineFrame {
         if load.paused > 0, pause == nil { third += ", \(load.paused) paused" }
         if let pause { third = "  \(pause);" + third.dropFirst() }
         if let last = load.last { third += "; \(last.text)" }
-        if status.isOpen { third += ", open for more lists" }
+        if status.isOpen { third += ", more URLs to come" }
         if status.isWaitingForList { third += ", waiting for its list" }
         if status.isWaitingForMemory { third += ", waiting for memory of Redis" }
         let limit = load.limit.map { "  " + TerminalText.cells(LimitText.line($0), isUnicode: isUnicode) }

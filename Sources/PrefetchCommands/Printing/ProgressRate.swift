@@ -73,13 +73,12 @@ struct ProgressRate: Sendable {
         return Double(last.at - moved) / 1000 <= max(3, 2 * seconds) ? seconds : nil
     }
 
-    /// Seconds until the end of the batch whose readings it has; nil also while it or the queue is paused, while no worker works, and while its
-    /// last URLs wait for something.
+    /// Seconds until the end of the batch whose readings it has; nil also while more URLs come, while it or the queue is paused, while no worker
+    /// works, and while its last URLs wait for something.
     func eta(_ status: BatchStatus, _ load: WorkerLoad) -> Double? {
-        guard status.state == .running, !status.isHeld, load.workers > 0, !load.isPaused, !load.isIdle, load.last == nil
-        else {
-            return nil
-        }
+        guard status.state == .running, !status.isOpen, !status.isHeld, load.workers > 0, !load.isPaused, !load.isIdle,
+            load.last == nil
+        else { return nil }
         return seconds(for: max(0, status.total - status.counts.finished))
     }
 

@@ -61,7 +61,7 @@ struct ReportCommand: AsyncParsableCommand {
     /// Looks whether a page may replace what is there.
     private func check(_ path: String, _ id: String, _ queue: PrefetchQueue, _ list: String?) async throws {
         let chain = try await BatchChain.read(id, queue: queue)
-        try ReplacedFile.refuse(path, over: try await BatchOutput.lists(of: chain, queue) + [list].compactMap { $0 })
+        try ReplacedFile.refuse(path, over: BatchOutput.lists(of: chain) + [list].compactMap { $0 })
         guard !replacing.overwrite, let file = ReplacedFile(path) else { return }
         guard ReportPage.isReport(file.head(4096), of: id) else { throw file.refusal("a report of this batch") }
     }

@@ -32,16 +32,14 @@ public struct BatchStatus: Sendable, Equatable {
     public var state: State
     /// Why it was cancelled; nil if it was not.
     public var endedBy: Ending?
-    /// URLs of the list; for an open batch, of the lists it has so far.
+    /// URLs of the list; of an open batch those that have come so far.
     public var total: Int
     /// URLs pushed so far.
     public var pushed: Int
     /// Whether every URL is pushed.
     public var isSealed: Bool
-    /// Whether more lists may be added.
+    /// Whether its list comes from a pipe that has not ended: its total grows.
     public var isOpen: Bool
-    /// Whether it was submitted open: it may have any number of lists.
-    public var hasLists: Bool
     /// When it is ended at the latest, ms since 1970; 0 = never.
     public var deadline: Int
     /// How many URLs have to end before it is ended: a number, or a share such as `99.9%`; nil: all.
@@ -100,7 +98,7 @@ public struct BatchStatus: Sendable, Equatable {
 
     /// Whether its list is incomplete in Redis and has not been fed for 5 s.
     public var isWaitingForList: Bool {
-        state == .running && !isSealed && at - fed > 5_000 && (!hasLists || pushed < total)
+        state == .running && !isSealed && at - fed > 5_000
     }
 
     /// Whether its feeder is alive but waits because Redis has reached maxmemory.
@@ -128,7 +126,7 @@ public struct BatchStatus: Sendable, Equatable {
         (self.created, self.ended, self.at) = (created, ended, at)
         (pushed, isSealed, fed, last) = (total, true, created, ended)
         (listPath, listHash, options, keepDetails) = ("", "", BatchOptions(), 100_000)
-        (isOpen, hasLists, deadline, isPaused, isQueuePaused, priority) = (false, false, 0, false, false, .normal)
+        (isOpen, deadline, isPaused, isQueuePaused, priority) = (false, 0, false, false, .normal)
     }
 
     /// Nil if the fields are not a batch's.
@@ -144,8 +142,7 @@ public struct BatchStatus: Sendable, Equatable {
         isPaused = state == .running && number("paused") == 1
         self.isQueuePaused = isQueuePaused
         total = min(fields["total"]?.count ?? pushed, Self.maxURLs)
-        hasLists = number("open") == 1
-        isOpen = hasLists && state == .running && !isSealed && number("closing") == 0
+        isOpen = state == .running && !isSealed && number("open") == 1
         deadline = number("deadline")
         finishAt = fields["finish_at"]?.string
         maxFailures = fields["max_failures"]?.string

@@ -18,7 +18,7 @@ extension PrefetchKeys {
     /// Keys of each batch; `*` is its id.
     static let ofBatch: [Typed] = [
         ("b:*", "hash"), ("b:*:o", "string"), ("b:*:skipped", "hash"), ("b:*:records", "hash"),
-        ("b:*:lists", "list"), ("b:*:w", "hash"), ("b:*:hosts", "hash"), ("b:*:refused", "hash"),
+        ("b:*:w", "hash"), ("b:*:hosts", "hash"), ("b:*:refused", "hash"),
         ("b:*:tries", "hash"), ("b:*:caches", "hash"), ("b:*:places", "string"), ("jobs:*", "list"),
     ]
 

@@ -69,8 +69,6 @@ package struct PrefetchKeys: Sendable {
     package func caches(_ id: String) -> String { root + ":b:" + id + ":caches" }
     /// STRING, one byte per URL index: the number of the cache of its image; 0, the first cache, also beyond the string's end.
     package func places(_ id: String) -> String { root + ":b:" + id + ":places" }
-    /// LIST of the lists of a batch that was submitted open, in order.
-    package func lists(_ id: String) -> String { root + ":b:" + id + ":lists" }
     /// ZSET, rate and URL of an image that a worker has fetched within a minute -> when, in ms.
     package var witnesses: String { root + ":witnesses" }
     /// HASH, host that does not respond or asked for back-off -> since when, until when, why; `#v` counts its changes.

@@ -50,7 +50,6 @@ package struct PrefetchQueue: Sendable {
     // MARK: Roles
 
     package var batches: QueueBatches { QueueBatches(redis) }
-    package var lists: QueueLists { QueueLists(redis) }
     package var catalog: QueueCatalog { QueueCatalog(redis) }
     package var jobs: QueueJobs { QueueJobs(redis) }
     package var reports: QueueReports { QueueReports(redis) }

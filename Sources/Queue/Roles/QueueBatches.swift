@@ -72,8 +72,7 @@ package struct QueueBatches: Sendable {
         case full
         /// Redis has this number of pushed URLs, not the caller's (a lost reply, or Redis lost its last writes): go on from there.
         case at(Int)
-        /// The batch takes no more: `sealed`, `done`, `cancelled`, or `gone`; `unlisted` if it has no such list, `open` if it has lists and
-        /// none was named.
+        /// The batch takes no more: `sealed`, `done`, `cancelled`, or `gone`.
         case closed(String)
     }
 
@@ -82,13 +81,11 @@ package struct QueueBatches: Sendable {
     /// Pushes consecutive jobs of a batch.
     /// * `offset`: URLs of the batch pushed so far; makes repeated calls harmless.
     /// * `window`: `auto`, `all` or a number of jobs; 24 MiB at most unless it is `all`.
-    /// * `list`: the list of an open batch that they belong to.
     package func push(
-        batch: String, offset: Int, window: String, count: Int, of list: ListSegment? = nil, jobs: [[UInt8]]
+        batch: String, offset: Int, window: String, count: Int, jobs: [[UInt8]]
     ) async throws(RedisError) -> PushResult {
         var arguments: [RedisArgument] = [
             RedisArgument(batch), RedisArgument(offset), RedisArgument(window), RedisArgument(count),
-            RedisArgument(list.map { "\($0.number) \($0.hash)" } ?? ""),
         ]
         arguments += jobs.map { RedisArgument($0) }
         let reply = try await redis.run(Self.push, arguments).array ?? []
@@ -111,8 +108,11 @@ package struct QueueBatches: Sendable {
     private static let seal = QueueScript.script(PackageResources.SEAL_lua)
 
     /// States that the batch has `total` URLs and all are pushed.
-    package func seal(batch: String, total: Int) async throws(RedisError) -> PushResult {
-        let reply = try await redis.run(Self.seal, [RedisArgument(batch), RedisArgument(total)]).array ?? []
+    /// * `hash`: of its list, if it was open.
+    package func seal(batch: String, total: Int, hash: String = "") async throws(RedisError) -> PushResult {
+        let reply =
+            try await redis.run(Self.seal, [RedisArgument(batch), RedisArgument(total), RedisArgument(hash)]).array
+            ?? []
         let value = reply.last?.string ?? ""
         switch reply.first?.string {
         case "OK": return .pushed(Int(value) ?? 0)

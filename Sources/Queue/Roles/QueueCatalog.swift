@@ -144,24 +144,17 @@ package struct QueueCatalog: Sendable {
         return "queue '\(queueName)' has no batch; this Redis has the queues \(Self.names(others)) (--queue)"
     }
 
-    /// The newest batch of a list with this hash, and the newest that is still running, without retries and without open batches, of which
-    /// it is only one list.
-    package func newest(ofList hash: String) async throws(RedisError) -> (newest: BatchStatus?, running: BatchStatus?) {
+    /// The newest batch of a list, and the newest that is still running, without retries. One that is open has no hash yet, and is found by
+    /// the path of its list.
+    package func newest(
+        ofList hash: String, path: String
+    ) async throws(RedisError) -> (
+        newest: BatchStatus?, running: BatchStatus?
+    ) {
         let same = try await QueueBatches(redis).statuses(of: try await ids()).filter {
-            $0.listHash == hash && $0.retryOf == nil && !$0.hasLists
+            $0.retryOf == nil && ($0.isOpen ? $0.listPath.hasBytes(of: path) : $0.listHash == hash)
         }
         return (same.last, same.last { $0.state == .running })
-    }
-
-    /// The newest running open batch that has a list with this hash.
-    package func openBatch(withList hash: String) async throws(RedisError) -> BatchStatus? {
-        for status in try await QueueBatches(redis).statuses(of: try await ids()).reversed()
-        where status.hasLists && status.state == .running {
-            if try await QueueLists(redis).segments(of: status.id).contains(where: { $0.hash == hash }) {
-                return status
-            }
-        }
-        return nil
     }
 
     package func running() async throws(RedisError) -> [String] {

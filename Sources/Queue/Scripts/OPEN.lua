@@ -1,8 +1,8 @@
 #!lua
--- OPEN: creates a batch, and in the same step cancels a running batch that has the slot and links the batch named in a
--- field `retry_of`. A field `limit` (ms) sets its deadline. With `open` = 1 its list, if any, is the first of its
--- lists. A key of a wrong type makes it fail before it writes anything. Of the set of batches it removes expired ones,
--- among 16 that it looks at.
+-- OPEN: creates a batch, and in the same step cancels a running batch that has the slot and links the batch named in
+-- a field `retry_of`. A field `limit` (ms) sets its deadline. With `open` = 1 its total grows until SEAL. A key of a
+-- wrong type makes it fail before it writes anything. Of the set of batches it removes expired ones, among 16 that
+-- it looks at.
 -- ARGV: wanted id, nonce of this call, "1" if exactly this id is wanted, slot or "", field, value … of its hash.
 -- Result: the wanted id, or with `.2`, `.3` … if that is taken, and the batch that was cancelled for its slot or "";
 -- nil if exactly this id is wanted and taken, or `retry_of` is gone, running or has a retry.
@@ -24,7 +24,6 @@ local slot, replaced, of = ARGV[4], ''
 redis.call('ZCARD', K .. ':batches')
 redis.call('SCARD', K .. ':running')
 redis.call('ZCARD', K .. ':deadlines')
-redis.call('LLEN', lists(id))
 local last = slot ~= '' and redis.call('HGET', K .. ':slots', slot)
 if last and redis.call('HGET', batch(last), 'state') == 'running' then
   for _, p in ipairs({'high', 'normal', 'low'}) do redis.call('LLEN', K .. ':ready:' .. p) end
@@ -44,13 +43,10 @@ local t = now()
 redis.call('HSET', batch(id), 'nonce', ARGV[2], 'state', 'running', 'sealed', '0', 'pushed', '0', 'finished', '0',
   'skipped', '0', 'bytes', '0', 'created', t, 'fed', t, unpack(ARGV, 5))
 if slot ~= '' then redis.call('HSET', batch(id), 'slot', slot, 'replaced', replaced) end
-local f = redis.call('HMGET', batch(id), 'limit', 'open', 'list', 'total', 'lines', 'hash', 'host')
+local f = redis.call('HMGET', batch(id), 'limit')
 if f[1] then
   redis.call('HSET', batch(id), 'deadline', t + tonumber(f[1]))
   redis.call('ZADD', K .. ':deadlines', t + tonumber(f[1]), id)
-end
-if f[2] == '1' and (f[3] or '') ~= '' then
-  redis.call('RPUSH', lists(id), table.concat({'0 0', f[4], f[5], f[6], ARGV[2], f[7], f[3]}, ' '))
 end
 redis.call('ZADD', K .. ':batches', t, id)
 for _, old in ipairs(redis.call('ZRANDMEMBER', K .. ':batches', 16)) do

@@ -1,7 +1,6 @@
 #!lua flags=allow-oom
--- SEAL: the list is complete. Completes the batch if every URL has ended already (also an empty batch). CLOSE seals
--- open batches.
--- ARGV: batch, total.
+-- SEAL: the list is complete. Completes the batch if every URL has ended already (also an empty batch).
+-- ARGV: batch, total, hash of the list of an open batch.
 -- Result: `OK n`, `AT n` with the URLs pushed; `CLOSED why`.
 -- Cost: O(1).
 -- Again: the same.
@@ -11,8 +10,8 @@ local m = redis.call('HMGET', batch(id), 'pushed', 'state', 'sealed', 'open')
 if not m[1] then return {'CLOSED', 'gone'} end
 if m[3] == '1' then return {'OK', m[1]} end
 if m[2] ~= 'running' then return {'CLOSED', m[2]} end
-if m[4] == '1' then return {'CLOSED', 'open'} end
 if m[1] ~= ARGV[2] then return {'AT', m[1]} end
 redis.call('HSET', batch(id), 'sealed', '1', 'total', ARGV[2])
+if m[4] == '1' then redis.call('HSET', batch(id), 'open', '0', 'hash', ARGV[3]) end
 closeIfComplete(id)
 return {'OK', m[1]}

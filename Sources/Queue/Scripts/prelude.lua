@@ -9,7 +9,6 @@ local function records(id) return batch(id) .. ':records' end
 local function counts(id) return batch(id) .. ':w' end
 local function hosts(id) return batch(id) .. ':hosts' end
 local function tries(id) return batch(id) .. ':tries' end
-local function lists(id) return batch(id) .. ':lists' end
 local function caches(id) return batch(id) .. ':caches' end
 local function places(id) return batch(id) .. ':places' end
 local function own(worker) return K .. ':own:' .. worker end
@@ -204,8 +203,8 @@ end
 -- The keys that stay when a batch has ended.
 local function results(id)
   return {
-    batch(id), outcomes(id), skipped(id), records(id), counts(id), hosts(id), batch(id) .. ':refused', lists(id),
-    caches(id), places(id),
+    batch(id), outcomes(id), skipped(id), records(id), counts(id), hosts(id), batch(id) .. ':refused', caches(id),
+    places(id),
   }
 end
 -- Keeps the results for `seconds` (0 = forever), and those of the batches this one retries: they share its lines.
@@ -257,13 +256,6 @@ local function closeIfComplete(id)
   local wanted = share and math.ceil(total * (part == part and part or 100) / 100 - 1e-6) or number(m[5], total)
   if wanted < 0 then return end
   if finished >= math.max(1, wanted) then close(id, 'cancelled', 'finish-at') end
-end
--- Seals an open batch that takes no more lists once all URLs of its lists are pushed.
-local function sealIfFed(id)
-  local m = redis.call('HMGET', batch(id), 'closing', 'pushed', 'total', 'sealed')
-  if m[1] ~= '1' or m[4] == '1' or m[2] ~= m[3] then return end
-  redis.call('HSET', batch(id), 'sealed', '1')
-  closeIfComplete(id)
 end
 -- Ends the batches whose deadline has passed. There is no leader: every script that runs often calls it.
 local function endDue()

@@ -29,12 +29,29 @@ struct ListCursorTests {
         return (folder.path("list.txt"), entries)
     }
 
+    @Test("Of a file that grows by whole lines, what was read before and what comes later is there, in any order")
+    func grown() throws {
+        let (path, entries) = try list()
+        let bytes = try #require(readFile(path))
+        let grown = folder.path("grown.txt")
+        // The end of a line that is being written.
+        let cut = try #require(bytes[..<(bytes.count / 2)].lastIndex(of: 0x0A)) + 5
+        folder.write(Array(bytes[..<cut]), to: "grown.txt")
+        let known = entries.count / 2 - 200
+        let cursor = try ListCursor(path: grown, most: known)
+        #expect(cursor.hash == "")
+        #expect(try cursor.entry(at: known - 1) == entries[known - 1])
+        folder.write(bytes, to: "grown.txt")
+        for index in Array(known..<5000) + [4_999, 0, 3_000, known] + (0..<100).map({ _ in Int.random(in: 0..<5000) }) {
+            #expect(try cursor.entry(at: index) == entries[index], "\(index)")
+        }
+    }
+
     @Test("Any index in any order is the entry that reading from the start gives")
     func anyOrder() throws {
         let (path, entries) = try list()
         #expect(entries.count == 5000)
         let cursor = try ListCursor(path: path)
-        #expect(cursor.total == 5000)
         #expect(cursor.hash == (try URLList(path: path)).hash)
         let places = [0, 1, 4999, 1023, 1024, 1025, 2047, 500, 501, 3, 2, 4998, 3006, 3007, 0]
         let random = (0..<300).map { _ in Int.random(in: 0..<5000) }

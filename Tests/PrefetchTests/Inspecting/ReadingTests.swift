@@ -170,9 +170,9 @@ struct ReadingTests {
             try await f.redis("ZADD", f.keys.batches, String(time), id)
         }
         _ = try await f.queue.batches.cancel(batch: "b")
-        let found = try await f.queue.catalog.newest(ofList: "same")
+        let found = try await f.queue.catalog.newest(ofList: "same", path: "/l")
         #expect(found.newest?.id == "b" && found.running?.id == "a")
-        #expect(try await f.queue.catalog.newest(ofList: "none").newest == nil)
+        #expect(try await f.queue.catalog.newest(ofList: "none", path: "/l").newest == nil)
         #expect(try await f.queue.catalog.running() == ["a", "c"])
     }
 

@@ -28,7 +28,7 @@ struct EndingTests {
 
     @Test(
         "Whoever looks at the queue ends a batch whose deadline has passed, once, as a cancel does",
-        arguments: ["CLAIM", "BEAT", "PUSH", "DUE", "status", "APPEND", "CLOSE"])
+        arguments: ["CLAIM", "BEAT", "PUSH", "DUE", "status"])
     func due(by script: String) async throws {
         let f = try await QueueFixture()
         try await f.fill(sizes: [1, 2], fields: [("limit", "600000"), ("total", "3"), ("keep", "600")])
@@ -48,10 +48,6 @@ struct EndingTests {
                 #expect(orders?.batches.map(\.state) == ["cancelled", "running"])
             case "PUSH": #expect(try await f.push(offset: 3, sizes: [1]) == .closed("cancelled"))
             case "DUE": try await f.queue.batches.endDue()
-            case "APPEND":
-                let list = URLList(path: "/l", total: 1, hash: "aa")
-                #expect(try await f.queue.lists.append(list, to: "b", nonce: "n", host: "h") == .closed("cancelled"))
-            case "CLOSE": #expect(try await f.queue.lists.close(batch: "b") == .closed("single"))
             default: _ = try await f.queue.batches.statuses(of: ["other", "b"])
             }
         }
@@ -193,16 +189,16 @@ struct EndingTests {
     func openShare() async throws {
         let f = try await QueueFixture()
         try await f.join("w")
-        let fields = [("open", "1"), ("total", "4"), ("lines", "4"), ("list", "/l"), ("hash", "aa"), ("host", "h")]
-        try await f.open(fields: fields + [("finish_at", "50%")])
-        let segment = try #require(try await f.queue.lists.segments(of: "b").first)
+        try await f.open(fields: [("open", "1"), ("total", "0"), ("list", "/l"), ("hash", ""), ("finish_at", "50%")])
         let jobs = QueueFixture.jobs("b", sizes: [1, 1, 1, 1])
         _ = try await f.queue.batches.push(
-            batch: "b", offset: 0, window: "all", count: 4, of: segment, jobs: jobs.map { $0.encoded() })
+            batch: "b", offset: 0, window: "all", count: 4, jobs: jobs.map { $0.encoded() })
         for job in try await f.claim("w", 1, count: 4).map(\.job).prefix(3) { try await f.finish(job, "w") }
-        #expect(try await f.field("state", of: "b") == "running")
-        #expect(try await f.queue.lists.close(batch: "b") == .pushed(4))
+        let before = try #require(try await f.queue.batches.status(of: "b"))
+        #expect(before.state == .running && before.isOpen && before.total == 4 && !before.isSealed)
+        for _ in 0..<2 { #expect(try await f.queue.batches.seal(batch: "b", total: 4, hash: "aa") == .pushed(4)) }
         let status = try #require(try await f.queue.batches.status(of: "b"))
+        #expect(!status.isOpen && status.isSealed && status.listHash == "aa" && status.total == 4)
         #expect(status.endedBy == .finishAt && status.counts[.cancelled] == 1)
         #expect(try await f.findings("b") == [])
     }

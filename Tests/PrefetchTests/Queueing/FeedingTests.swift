@@ -28,14 +28,14 @@ struct FeedingTests {
 
     @Test(
         "OPEN writes nothing where it meets a key of a wrong type, and makes the batch when that is mended",
-        arguments: ["batches", "running", "deadlines", "slots", "b:new:lists", "ready:normal"])
+        arguments: ["batches", "running", "deadlines", "slots", "ready:normal"])
     func openWritesAllOrNothing(name: String) async throws {
         let f = try await QueueFixture()
         func open(_ id: String) async throws -> QueueBatches.Opened? {
             try await f.queue.batches.open(
                 id: id, nonce: id, exactly: true, slot: "s",
                 fields: [
-                    ("limit", "60000"), ("open", "1"), ("list", "/l"), ("total", "1"), ("lines", "1"), ("hash", "h"),
+                    ("limit", "60000"), ("open", "1"), ("list", "/l"), ("total", "1"), ("hash", "h"),
                     ("host", "h"), ("keep", "60"),
                 ])
         }

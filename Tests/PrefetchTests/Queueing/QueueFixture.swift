@@ -159,15 +159,3 @@ extension PrefetchJob {
             job: self, nonce: batch, outcomes: Array(repeating: 0, count: entries.count), deliveries: 0, marks: 0)
     }
 }
-
-extension QueueLists {
-    /// Adds a list that was read.
-    @discardableResult
-    func append(
-        _ list: URLList, to batch: String, nonce: String, host: String, again: Bool = false
-    ) async throws(RedisError) -> AppendResult {
-        try await append(
-            hash: list.hash, total: list.total, lines: list.lines, path: list.absolutePath, to: batch, nonce: nonce,
-            host: host, again: again)
-    }
-}

@@ -133,7 +133,7 @@ struct KeyTypeTests {
 
     @Test(
         "A key of a batch that is not there keeps nobody from making it, once a repair has put it aside",
-        arguments: ["b:new", "b:new:lists", "b:new:o", "jobs:new"])
+        arguments: ["b:new", "b:new:o", "jobs:new"])
     func strays(name: String) async throws {
         let plant = try await BatchRepairTests.Plant(count: 2)
         let f = plant.f

@@ -39,9 +39,6 @@ class Batch:
     def total(self):
         return len(self.rows)
 
-    def append(self, other):
-        self.rows = self.rows + other.rows
-
     @property
     def failed(self):
         return {url for url, _, _, listed in self.rows if listed}

@@ -142,8 +142,7 @@ class Cell:
         for attempt in range(6):
             # What it says is to be done: gone on with, or submitted anew.
             known = attempt and code != 66 and await self.redis("EXISTS", self.key("b", batch.name))
-            resume = ["--resume", *(["--open"] if "--open" in more else [])]
-            code, _ = await self.command(*words, *(resume if known else ["--name", batch.name, *BATCH, *more]))
+            code, _ = await self.command(*words, *(["--resume"] if known else ["--name", batch.name, *BATCH, *more]))
             if code in (0, 3):
                 return
             self.notes.append(f"submit ended with {code}, and was given again")

@@ -29,19 +29,6 @@ async def run(cell):
 
 
 @scenario
-async def lists(cell):
-    """An open batch of two lists, closed while workers fetch it."""
-    batch, second = cell.batch("lists", good=12, bad=False), cell.batch("second", good=16, first=12)
-    cell.batches.remove(second)
-    await cell.worker()
-    await cell.worker()
-    await cell.submit(batch, "--open")
-    await cell.do("submit", "--append", batch.name, second.list, "--job-size", "4")
-    batch.append(second)
-    await cell.do("submit", "--seal", batch.name)
-
-
-@scenario
 async def full(cell):
     """A list that a full Redis takes no job of at first: its feeder says that it is there, and goes on when there is room."""
     batch = cell.batch("full")

@@ -76,7 +76,7 @@ struct CommandTests {
         // Again: no request for what is there or listed.
         let before = origin.requestCount()
         let again = try await coord([
-            "run", file, "--cache", cache, "--allow-net", "127.0.0.0/8", "--json", "--fail-over", "4",
+            "run", file, "--cache", cache, "--allow-net", "127.0.0.0/8", "--json", "--allow-failures", "4",
         ])
         #expect(await again.wait() == .exited(0))
         #expect(again.stdout.contains(#""hit":30,"#) && again.stdout.contains(#""blacklisted":3,"#))

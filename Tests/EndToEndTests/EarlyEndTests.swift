@@ -78,7 +78,7 @@ struct EarlyEndTests {
     }
 
     @Test(
-        "run with a share ends when its last URL hangs: exit by its skips, --fail-over allows them",
+        "run with a share ends when its last URL hangs: exit by its skips, --allow-failures allows them",
         arguments: [true, false])
     func share(allowed: Bool) async throws {
         let origin = try origin()
@@ -90,7 +90,7 @@ struct EarlyEndTests {
             "run", folder.path("urls.txt"), "--cache", cache, "-n", "2", "--allow-net", "127.0.0.0/8", "-q",
             "--finish-at", "97.5%",
         ]
-        if allowed { words += ["--fail-over", "1"] }
+        if allowed { words += ["--allow-failures", "1"] }
         let run = try await ChildProcess(
             builtProduct("prefetch-coord"), words + patient, environment: RemoteBatch.clean)
         #expect(await run.wait() == .exited(allowed ? 0 : 3), "\(run.stderr)")

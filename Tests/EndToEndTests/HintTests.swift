@@ -42,7 +42,7 @@ struct HintTests {
             ]),
         Case(
             name: "a table whose column of URLs is a guess",
-            words: ["run", "t.csv", "--from-cache-only", "--fail-over", "1"],
+            words: ["run", "t.csv", "--from-cache-only", "--allow-failures", "1"],
             files: ["t.csv": "thumb,link\ns,http://a.test/1.png\n"],
             code: 0, says: ["note: URLs are read from the column 'link'; --url-column names another"]),
         Case(
@@ -73,7 +73,7 @@ struct HintTests {
         folder.write(Array("example.com/a.jpg\nftp://example.com/a.jpg\nhttp://:0:/x\n".utf8), to: "urls.txt")
         let words = ["--cache", folder.path("cache")]
         let run = try await ChildProcess(
-            builtProduct("prefetch-coord"), ["run", folder.path("urls.txt"), "--fail-over", "100%"] + words)
+            builtProduct("prefetch-coord"), ["run", folder.path("urls.txt"), "--allow-failures", "100%"] + words)
         #expect(await run.wait() == .exited(0), "\(run.stderr)")
         let failures = try await ChildProcess(builtProduct("prefetch-coord"), ["failures"] + words)
         #expect(await failures.wait() == .exited(0), "\(failures.stderr)")
@@ -94,7 +94,7 @@ struct HintTests {
             let run = try await ChildProcess(
                 builtProduct("prefetch-coord"),
                 [
-                    "run", folder.path("urls.txt"), "--from-cache-only", "--fail-over", "100%", "--cache",
+                    "run", folder.path("urls.txt"), "--from-cache-only", "--allow-failures", "100%", "--cache",
                     folder.path("cache"),
                 ]
                     + options)

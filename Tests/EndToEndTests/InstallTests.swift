@@ -84,7 +84,7 @@ struct InstallTests {
         let run = try await ChildProcess(
             root.path("root/usr/local/bin/prefetch-coord"),
             [
-                "run", root.path("urls.txt"), "-v", "-n", "1", "--cache", root.path("own"), "--fail-over", "1",
+                "run", root.path("urls.txt"), "-v", "-n", "1", "--cache", root.path("own"), "--allow-failures", "1",
                 "--from-cache-only",
             ],
             environment: RemoteBatch.clean)

@@ -9,7 +9,7 @@ import WebImage
 struct ProgressTests {
     private let urls = (0..<10).map { "http://192.0.2.1/\($0).png" }
 
-    /// Whoever runs the tests may have wishes of their own.
+    /// The tests may run with these variables set.
     private static let noWish = ["NO_COLOR": "", "FORCE_COLOR": "", "CLICOLOR_FORCE": "", "PREFETCH_PROGRESS": ""]
 
     private func coord(

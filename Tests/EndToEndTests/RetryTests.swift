@@ -162,7 +162,7 @@ struct RetryTests {
             ["retry"] + at, exits: 75, says: "a is still running: 0 of 6 finished\nhint: retry when it is done")
         try await work()
         for index in 0..<4 { origin.route("/\(index)", png(index)) }
-        for words in [["-n", "2"], ["--manifest", "m"], ["--lease", "20s"], ["--fail-over", "1"]] {
+        for words in [["-n", "2"], ["--manifest", "m"], ["--lease", "20s"], ["--allow-failures", "1"]] {
             try await ran(["retry"] + words + at, exits: 64, says: "with --redis the workers are elsewhere")
         }
         let retry = try await ran(["retry", "a"] + at, says: "queued 6 URLs as a.2")
@@ -171,7 +171,7 @@ struct RetryTests {
         try await work()
         let json = try await ran(["status", "a.2", "--json"] + at)
         #expect(json.stdout.contains(#""finished":6,"skipped":2"#) && json.stdout.contains(#""httpError":2"#))
-        let waiting = try await coord(["retry", "a", "--wait", "--json", "--fail-over", "2"] + at)
+        let waiting = try await coord(["retry", "a", "--wait", "--json", "--allow-failures", "2"] + at)
         try await untilRunning(redis, "a.3")
         try await work()
         #expect(await waiting.wait() == .exited(0), "\(waiting.stderr)")

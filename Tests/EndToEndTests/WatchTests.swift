@@ -77,7 +77,7 @@ struct WatchTests {
         let late = try await b.coord(["watch", id, "--json", "--from-start"])
         #expect(await late.wait() == .exited(3))
         expectEvents(late.stdout, of: urls, skipped: skipped)
-        let later = try await b.coord(["watch", id, "--json", "--fail-over", "3"])
+        let later = try await b.coord(["watch", id, "--json", "--allow-failures", "3"])
         #expect(await later.wait() == .exited(0))
         let last = late.stdout.split(separator: "\n").suffix(2)
         #expect(later.stdout.split(separator: "\n") == [#"{"event":"progress","finished":10,"total":10}"#] + last)

@@ -157,7 +157,7 @@ struct DashFrameTests {
         #expect(state.stallReason == "2 hosts in back-off, the next is asked in 10.0 s")
         #expect(
             state.log.last?.text
-                == "host new.example asked for back-off (HTTP 503); its URLs wait, asked again in 10.0 s")
+                == "host new.example asked for back-off (HTTP 503); its URLs are waiting, next request in 10.0 s")
         state.view = .hosts
         let rows = state.hostRows.filter { $0.trouble != nil }
         #expect(rows.map(\.name) == ["img.b.example", "old.e.example", "new.example"])

@@ -15,7 +15,8 @@ struct FailureRemedyTests {
         "give credentials that these servers accept: --user NAME:PASSWORD, --bearer TOKEN or --netrc FILE"
     private static let caller =
         "say who you are with --contact or --user-agent, or add what they expect with --header 'Referer: …'"
-    private static let lapse = "correct the list; they are requested again when they lapse (--blacklist-ttl)"
+    private static let lapse =
+        "correct the list; they are requested again once their blacklist entries lapse (--blacklist-ttl)"
     private static let later = "retry later, or with more --tries"
     private static let programs = "open one of them in a browser: these servers do not serve it to programs"
     private static let authority =

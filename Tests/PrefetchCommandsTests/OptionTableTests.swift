@@ -51,7 +51,7 @@ struct OptionTableTests {
         "--queue", "--name", "--order", "--priority", "--window", "--job-size", "--keep", "--keep-details",
         "--deadline", "--finish-at", "--max-failures", "--verbose", "--wait",
         "--resume",
-        "--slot", "--fail-over", "--json", "--quiet",
+        "--slot", "--allow-failures", "--json", "--quiet",
         "--version", "--help", "--workers", "--manifest", "--overwrite", "--out", "--format", "--caption-column",
         "--history",
         "--burst", "--progress", "--color",

@@ -115,7 +115,7 @@ package final class RedisCluster: Sendable {
     }
 
     /// Makes a replica the master in place of its own, in agreement with it: nothing is lost. Returns once both know.
-    package func failOver(to replica: Int) async throws {
+    package func allowFailures(to replica: Int) async throws {
         try await untilReplicated(replica)
         let port = try await command(replica, "ROLE").array?[2].int
         try await command(replica, "CLUSTER", "FAILOVER")

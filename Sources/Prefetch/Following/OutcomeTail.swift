@@ -128,7 +128,7 @@ package actor OutcomeTail {
         let found = try await redis { queue async throws(RedisError) in try await queue.batches.status(of: id) }
         guard let found else {
             throw PrefetchError(
-                .notFound, "Redis knows the batch \(id) no more", hint: "was Redis emptied? submit the list again")
+                .notFound, "Redis no longer has the batch \(id)", hint: "was Redis emptied? submit the list again")
         }
         status = found
         // The state was read first: outcomes of a batch that is over, read after it, are final.

@@ -46,7 +46,7 @@ package struct BatchEntries: Sendable {
             }
             guard let found, found.retriedBy == status.id else {
                 throw PrefetchError(
-                    .notFound, "\(status.id) retries \(parent), and Redis knows that batch no more",
+                    .notFound, "\(status.id) retries \(parent), and Redis no longer has that batch",
                     hint: "submit the lines again that are still wanted")
             }
             self.init(skippedOf: found, queue: queue, listPath: listPath)

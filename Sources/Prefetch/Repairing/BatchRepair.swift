@@ -156,7 +156,9 @@ package struct BatchRepair: Sendable {
                         settled: { settled[$0] })
                 else { return nil }
                 if jobs.buried > 0 {
-                    tell("\(jobs.buried) elements of the job list of \(batch) were no jobs: they are dead")
+                    tell(
+                        "\(jobs.buried) malformed elements of the job list of \(batch) were moved to the dead-letter list"
+                    )
                 }
                 if jobs.doubled > 0 { tell("\(jobs.doubled) jobs of \(batch) had URLs of others: they are taken off") }
                 // Jobs read before an element was removed may be outdated.

@@ -34,7 +34,7 @@ final class WorkerWarnings: Sendable {
         switch notice {
         case .buried(let batch, let head):
             say(
-                "an element of the job list of \(batch) was no job of it and is on the list of the dead: "
+                "an element of the job list of \(batch) was not one of its jobs and was moved to the dead-letter list: "
                     + "\(PrefetchJob.excerpt(of: head)); repair it: prefetch-coord fsck \(batch) --repair")
         case .broken(let batch, let message):
             say(

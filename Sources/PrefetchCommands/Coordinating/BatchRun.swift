@@ -240,7 +240,7 @@ struct BatchRun: Sendable {
     }
 }
 
-/// A run as it is typed, whose end somebody else judges: the demo's.
+/// Runs a `run` command line, and leaves the exit code to its caller: the demo.
 package enum VerifiedRun {
     /// * `words`: the arguments of `run`, `list` their list.
     /// * `judge`: tells of the ended batch in place of the summary, and decides the exit code.
@@ -255,7 +255,7 @@ package enum VerifiedRun {
     }
 }
 
-/// An error that comes from the side.
+/// The first error of another task.
 final class Failure: Sendable {
     /// Opens when there is one.
     let noted = Latch()
@@ -274,10 +274,10 @@ final class Failure: Sendable {
 // MARK: - Finishing
 
 extension BatchRun {
-    /// The end of a batch: what was to be written, the summary, and the exit code.
+    /// Writes the reports, prints the summary, and returns the exit code.
     func finish(_ queue: PrefetchQueue, _ id: String, _ stop: StopRequest) async throws -> Int32 {
         guard let status = try await queue.batches.status(of: id) else {
-            throw PrefetchError(.notFound, "Redis knows the batch \(id) no more", hint: "run it again")
+            throw PrefetchError(.notFound, "Redis no longer has the batch \(id)", hint: "run it again")
         }
         if let report { return try await report(queue, status) }
         let failure = await write(queue, id, stop)
@@ -293,7 +293,7 @@ extension BatchRun {
             }
         }
         if let failure { throw failure }
-        return BatchExit.code(status, allowed: settings.failOver)
+        return BatchExit.code(status, allowed: settings.allowFailures)
     }
 
     /// The end of a retry for which there was nothing to do.

@@ -71,7 +71,7 @@ struct BatchSubmission: Sendable {
         arguments.options.options.union(list.lineOptions).contains(.queryDiskSync)
     }
 
-    /// What a person should hear of a batch's options before it is made.
+    /// Warns about combinations of options before the batch is made.
     static func warn(of lineOptions: WebImageOptions, _ arguments: BatchArguments) {
         let options = arguments.options.options.union(lineOptions)
         if options.contains(.allowInvalidSSLCertificates) {
@@ -82,14 +82,14 @@ struct BatchSubmission: Sendable {
 }
 
 extension URLList {
-    /// Refuses a list of lines that cannot be used, before a folder for a copy of its beginning is made.
+    /// Rejects an unusable list before its head is copied.
     static func check(
         _ path: String, _ table: TableOptions, _ empty: EmptyListOptions, most: Int
     ) throws(PrefetchError) {
         try empty.check(URLList(path: path, format: table.inputFormat, most: most).total, of: path)
     }
 
-    /// Refuses a list that is to be a lock and is none.
+    /// Rejects a `--locked` list with a line that has no SHA-256.
     /// - Throws: `unreadableList` with the line that has no digest.
     func check(isLocked: Bool) throws(PrefetchError) {
         guard isLocked, let line = try firstUnlocked() else { return }

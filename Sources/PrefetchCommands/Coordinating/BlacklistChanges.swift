@@ -141,7 +141,7 @@ enum BlacklistSource: Sendable {
         var (all, removed) = (0, 0)
         try await forEachGroup { entries async throws(PrefetchError) in
             all += entries.count
-            // Whatever somebody has put there by hand can be taken off, be it a URL or not.
+            // Any stored entry can be removed, even a malformed one.
             do throws(RedisError) { removed += try await queue.failedURLs.remove(entries.map(\.url)) } catch {
                 throw PrefetchError(error)
             }

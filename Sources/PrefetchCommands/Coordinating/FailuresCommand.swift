@@ -15,7 +15,7 @@ struct FailuresCommand: AsyncParsableCommand {
               prefetch-coord failures urls-7f3a --json | jq -r .url > again.txt
 
             After a retry it lists what is still skipped. With --by each cause has its
-            remedy; of a host the most frequent cause is shown.
+            remedy; --by host shows each host's most frequent cause.
             """)
 
     @Argument(help: "Batch, or the beginning of its name. (default: the newest)")

@@ -22,7 +22,7 @@ struct FsckCommand: AsyncParsableCommand {
             every image this cache should have is there; with --history that the recorded
             events of the workers explain every outcome.
 
-            --repair pushes open URLs that are in no job again, corrects the counts and
+            --repair re-queues open URLs that belong to no job, corrects the counts and
             removes entries that are not jobs; workers may continue meanwhile. Exit code 1
             then means that something is left. If Redis lost the whole batch, submit makes
             it again, and images in the cache end as hit.
@@ -128,7 +128,7 @@ struct FsckCommand: AsyncParsableCommand {
         return done.withLock { $0 }
     }
 
-    /// The list of the dead; none where that is no list, which is among the findings.
+    /// The dead-letter list; nil if the key has another type (reported as a finding).
     private static func dead(_ queue: PrefetchQueue) async -> (elements: [[UInt8]], count: Int) {
         do throws(RedisError) { return try await queue.jobs.dead() } catch { return ([], 0) }
     }
@@ -174,7 +174,7 @@ struct FsckFindings {
     mutating func add(_ finding: BatchCheck.Finding) {
         count += 1
         if shown.count < most { shown.append(finding) }
-        // A file that somebody deleted is nothing that was lost in Redis.
+        // A deleted file does not mean that Redis lost data.
         if finding.invariant != "I5" { broken.insert(finding.batch) }
     }
 }

@@ -2,7 +2,7 @@ internal import ArgumentParser
 
 /// Whether a file of results replaces another file.
 struct ReplacingOptions: ParsableArguments {
-    @Flag(help: "Replace a file that is no manifest of this batch. A list is never replaced.")
+    @Flag(help: "Replace any file that is not one of the lists.")
     var overwrite = false
 }
 

@@ -3,7 +3,7 @@ internal import Prefetch
 internal import Redis
 internal import WebImage
 
-/// `prefetch-coord pause`: nothing more begins, of a batch, of the queue or in a worker.
+/// `prefetch-coord pause`: stops new downloads of a batch, the queue or one worker.
 struct PauseCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "pause",
@@ -15,7 +15,7 @@ struct PauseCommand: AsyncParsableCommand {
               prefetch-coord pause --all --redis redis://host:6379/0
               prefetch-coord pause --worker host:4711
 
-            No new request starts after two seconds. Transfers in flight finish and count;
+            New requests stop within two seconds. Transfers in flight finish and count;
             jobs that were taken and not started go back. A pause lasts until resume.
             """)
 
@@ -142,7 +142,7 @@ private enum PauseText {
         }
     }
 
-    /// What else is paused, so that nothing may happen all the same.
+    /// Other pauses that still apply.
     static func others(
         _ target: QueueControl.PauseTarget, _ queue: PrefetchQueue, _ words: String
     ) async throws -> [String] {

@@ -33,8 +33,9 @@ struct RetryCommand: AsyncParsableCommand, FetchOptionGroups {
     )
     var workers: Int?
 
-    @Option(help: .share("Failed URLs that still mean success (exit code 0)."))
-    var failOver: AllowedSkips?
+    @Option(
+        help: .share("Exit with 0 even if this many URLs failed; see --max-failures."))
+    var allowFailures: AllowedSkips?
 
     @OptionGroup var output: OutputArguments
 
@@ -98,7 +99,7 @@ struct RetryCommand: AsyncParsableCommand, FetchOptionGroups {
             let settings = RunSettings(
                 cache: folder, admission: admission, queue: location.queue,
                 workers: workers ?? RunCommand.defaultWorkers,
-                failOver: failOver, json: json,
+                allowFailures: allowFailures, json: json,
                 progress: progress.mode(verbosity.level), isColoured: progress.isColoured,
                 verbosity: verbosity.level, fetch: fetch,
                 outputs: outputs, overwrites: output.replacing.overwrite, showsSecrets: secrets.showSecrets)
@@ -117,7 +118,7 @@ struct RetryCommand: AsyncParsableCommand, FetchOptionGroups {
         if output.out != nil { given.append("--out") }
         if output.replacing.overwrite { given.append("--overwrite") }
         if try fetch.settings() != FetchSettings() { given.append("fetch options") }
-        if !wait && failOver != nil { given.append("--fail-over without --wait") }
+        if !wait && allowFailures != nil { given.append("--allow-failures without --wait") }
         guard given.isEmpty else {
             throw ValidationError(
                 "with --redis the workers are elsewhere; \(given.joined(separator: ", ")) would say nothing to them")
@@ -177,7 +178,7 @@ struct RetryCommand: AsyncParsableCommand, FetchOptionGroups {
         } else {
             for line in BatchText.summary(status) { Console.print(line) }
         }
-        let code = BatchExit.code(status, allowed: failOver)
+        let code = BatchExit.code(status, allowed: allowFailures)
         if code != 0 { throw ExitCode(code) }
     }
 }

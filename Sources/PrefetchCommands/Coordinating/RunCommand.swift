@@ -41,8 +41,9 @@ struct RunCommand: AsyncParsableCommand, BatchOptionGroups, FetchOptionGroups {
     )
     var workers: Int?
 
-    @Option(help: .share("Failed URLs that still mean success (exit code 0)."))
-    var failOver: AllowedSkips?
+    @Option(
+        help: .share("Exit with 0 even if this many URLs failed; see --max-failures."))
+    var allowFailures: AllowedSkips?
 
     @OptionGroup var output: OutputArguments
 
@@ -153,7 +154,7 @@ struct RunCommand: AsyncParsableCommand, BatchOptionGroups, FetchOptionGroups {
         return RunSettings(
             cache: Shell.path(cache),
             admission: CacheAdmission(trust: trust, state: .ofUser, notice: { Console.note("warning: \($0)") }),
-            workers: workers, failOver: failOver, json: json,
+            workers: workers, allowFailures: allowFailures, json: json,
             progress: progress.mode(verbosity.level), isColoured: progress.isColoured, verbosity: verbosity.level,
             fetch: fetch, outputs: (try? output.targets()) ?? [],
             showsSecrets: secrets.showSecrets, history: history.map(Shell.path))

@@ -10,7 +10,7 @@ struct RunSettings: Sendable {
     var queue = "default"
     /// Worker processes.
     var workers: Int
-    var failOver: AllowedSkips?
+    var allowFailures: AllowedSkips?
     var json: Bool
     /// Never `auto`.
     var progress: ProgressMode

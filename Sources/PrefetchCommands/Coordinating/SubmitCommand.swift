@@ -31,8 +31,11 @@ struct SubmitCommand: AsyncParsableCommand, BatchOptionGroups {
     @Flag(help: "Wait for the end of the batch; summary and exit code as run.")
     var wait = false
 
-    @Option(help: .share("With --wait: failed URLs that still mean success."))
-    var failOver: AllowedSkips?
+    @Option(
+        help: .share(
+            "With --wait: exit with 0 even if this many URLs failed; see --max-failures."
+        ))
+    var allowFailures: AllowedSkips?
 
     @Flag(help: "Continue to queue a list that was not queued to its end.")
     var resume = false
@@ -232,7 +235,7 @@ struct SubmitCommand: AsyncParsableCommand, BatchOptionGroups {
         } else {
             for line in BatchText.summary(status) { Console.print(line) }
         }
-        let code = BatchExit.code(status, allowed: failOver)
+        let code = BatchExit.code(status, allowed: allowFailures)
         if code != 0 { throw ExitCode(code) }
     }
 

@@ -32,8 +32,9 @@ struct WatchCommand: AsyncParsableCommand {
     @Option(help: .file("With --json: the list of the batch, if it has been moved."), completion: .file())
     var list: String?
 
-    @Option(help: .share("Failed URLs that still mean success (exit code 0)."))
-    var failOver: AllowedSkips?
+    @Option(
+        help: .share("Exit with 0 even if this many URLs failed; see --max-failures."))
+    var allowFailures: AllowedSkips?
 
     @OptionGroup(title: "Output") var progress: ProgressArguments
     @OptionGroup(title: "Output") var secrets: SecretOptions
@@ -72,7 +73,7 @@ struct WatchCommand: AsyncParsableCommand {
                 throw ExitCode(TerminationSignals.exitCode(number))
             }
             if !json { summary(end) }
-            let code = BatchExit.code(end, allowed: failOver)
+            let code = BatchExit.code(end, allowed: allowFailures)
             if code != 0, Console.outputError == nil { throw ExitCode(code) }
         }
     }

@@ -39,7 +39,7 @@ struct WorkersListCommand: AsyncParsableCommand {
 
     @OptionGroup(title: "Redis") var location: RedisLocation
 
-    /// The most workers that are gone a person is shown.
+    /// The most ended workers that are shown.
     private static let mostGone = 20
 
     func run() async throws {

@@ -81,7 +81,8 @@ struct RedisDiagnostics: Sendable {
         findings.append(
             facts.isAOFEnabled || facts.isLoading
                 ? Finding(
-                    .ok, "persistence", "an append-only file: a crash of Redis costs a second, which is done again")
+                    .ok, "persistence",
+                    "an append-only file: a Redis crash loses at most one second of results, which are redone")
                 : Finding(
                     .warn, "persistence",
                     "no append-only file: a crash of Redis loses what was queued since its last snapshot",

@@ -117,7 +117,7 @@ enum ForeignOptions {
             "-q shows no progress, -qq errors only"
         ),
         (["-V"], "--version prints the version"),
-        (["-f", "--fail"], "--fail-over N or N% sets how many URLs may fail; the exit code is 3 otherwise"),
+        (["-f", "--fail"], "--allow-failures N or N% sets how many URLs may fail; the exit code is 3 otherwise"),
         (["-I", "--head", "--spider", "--check"], "--dry-run reads the list and fetches nothing"),
         (
             ["-nc", "-N", "--no-clobber", "--timestamping"],

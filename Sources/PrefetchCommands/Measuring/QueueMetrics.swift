@@ -43,7 +43,7 @@ enum QueueMetrics {
                 Double(queue.running.count)),
             jobs(queue),
             MetricFamily(
-                "prefetch_dead_elements", .gauge, "Elements of job lists that were no jobs and were put aside.",
+                "prefetch_dead_elements", .gauge, "Invalid entries moved from job lists to the dead-letter list.",
                 Double(queue.dead)),
             MetricFamily(
                 "prefetch_blacklist_urls", .gauge, "URLs on the list of failed ones.", Double(queue.failedURLs)),
@@ -72,7 +72,8 @@ enum QueueMetrics {
     }
 
     private static func scrape(_ seconds: Double) -> MetricFamily {
-        MetricFamily("prefetch_scrape_duration_seconds", .gauge, "Time that these queue took to read.", seconds)
+        MetricFamily(
+            "prefetch_scrape_duration_seconds", .gauge, "Time to read these values from Redis, in seconds.", seconds)
     }
 
     private static func jobs(_ queue: QueueSnapshot) -> MetricFamily {
@@ -158,7 +159,7 @@ enum QueueMetrics {
             sum("prefetch_unreported_outcomes", "Outcomes that Redis has not taken yet.", \.unreported),
             sum("prefetch_workers_resident_memory_bytes", "Memory of all workers.", \.residentBytes),
             MetricFamily(
-                "prefetch_workers_lost_total", .counter, "Workers that ended, or stood still, without a word.",
+                "prefetch_workers_lost_total", .counter, "Workers lost: crashed, killed, or stalled past their lease.",
                 Double(queue.lostWorkers)),
             MetricFamily(
                 "prefetch_jobs_reclaimed_total", .counter, "Jobs of lost workers that went back to their lists.",

@@ -172,7 +172,7 @@ struct RecordArguments: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "Cancel the batch when more of its URLs fail than this. (default: never)",
+            "Cancel the batch once more URLs than this have failed; see --allow-failures. (default: never)",
             discussion: "A share counts from 1,000 ended URLs on.", valueName: "n|n%"))
     var maxFailures: String?
 

@@ -30,7 +30,7 @@ struct ListPartOptions: ParsableArguments {
     var words: String { limit.map { " --limit \($0)" } ?? "" }
 }
 
-/// What is where in a list that is a table.
+/// The columns of a tabular list.
 struct TableOptions: ParsableArguments {
     @Option(
         help: .value(

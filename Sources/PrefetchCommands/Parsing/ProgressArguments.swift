@@ -4,7 +4,7 @@ internal import Glibc
 
 /// How progress is told on standard error.
 enum ProgressMode: String, ExpressibleByArgument, CaseIterable, Sendable {
-    /// `tty` where standard error is a terminal that obeys, otherwise `plain`.
+    /// `tty` where standard error is a terminal that supports cursor movement, otherwise `plain`.
     case auto
     /// A few lines, redrawn in place.
     case tty

@@ -88,7 +88,7 @@ struct ByteSize: ExpressibleByArgument, Sendable {
     var defaultValueDescription: String { "\(bytes >> 20)MiB" }
 }
 
-/// How many failed URLs still count as success: `--fail-over 10` or `--fail-over 1%`.
+/// How many failed URLs still count as success: `--allow-failures 10` or `--allow-failures 1%`.
 struct AllowedSkips: ExpressibleByArgument, Sendable {
     private var number: Double
     private var isShare: Bool

@@ -5,7 +5,7 @@ internal import WebImage
 /// How the requests of a batch are made: the same on `run`, `submit` and `retry`. They are in the batch's record, and all workers keep to
 /// them. An option that is not given is nil, so that `retry` changes what is given alone.
 struct RequestArguments: ParsableArguments {
-    @Option(help: .value("text", "User-Agent of every request. (default: prefetch/VERSION)"))
+    @Option(help: .value("text", "User-Agent of requests. (default: prefetch/VERSION)"))
     var userAgent: String?
 
     @Option(help: .url("Contact address in the User-Agent: https://example.org/bot or me@example.org."))
@@ -73,7 +73,7 @@ struct RequestArguments: ParsableArguments {
         ))
     var retryDelay: TimeSpan?
 
-    @Option(help: .time("Longest Retry-After that is obeyed; a longer one ends the URL. (default: 1m)"))
+    @Option(help: .time("Longest Retry-After to wait for; a longer one fails the URL. (default: 1m)"))
     var maxRetryAfter: TimeSpan?
 
     @Flag(help: "Start a broken large transfer from the first byte instead of resuming it.")
@@ -100,14 +100,14 @@ struct RequestArguments: ParsableArguments {
     @Flag(
         help: ArgumentHelp(
             "Take images whose X-Robots-Tag is noai, noimageai, noindex, noimageindex, noml or none.",
-            discussion: "Literal addresses opened by --allow-net have no tag that counts."))
+            discussion: "The tag is ignored for literal addresses opened by --allow-net."))
     var ignoreRobotsTag = false
 
     @Option(
         name: .customLong("own-host"),
         help: .value(
             "name",
-            "Host of your own, of which X-Robots-Tag is ignored: a name or *.domain. Repeatable. (default: none)"))
+            "A host you own; its X-Robots-Tag is ignored: a name or *.domain. Repeatable. (default: none)"))
     var ownHosts: [String] = []
 
     func validate() throws {

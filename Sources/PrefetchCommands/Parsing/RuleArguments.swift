@@ -4,10 +4,10 @@ internal import WebImage
 
 /// Which images are taken, by their first bytes.
 struct RuleArguments: ParsableArguments {
-    @Option(help: .count("Refuse images that are less wide, in pixels. (default: no limit)"))
+    @Option(help: .count("Refuse images narrower than this, in pixels. (default: no limit)"))
     var minWidth: Int?
 
-    @Option(help: .count("Refuse images that are less high, in pixels. (default: no limit)"))
+    @Option(help: .count("Refuse images shorter than this, in pixels. (default: no limit)"))
     var minHeight: Int?
 
     @Option(help: .count("Refuse images of fewer pixels, width times height: 1000000, 1M. (default: no limit)"))
@@ -21,7 +21,7 @@ struct RuleArguments: ParsableArguments {
     @Option(
         help: .value(
             "ratio",
-            "Refuse images of which the longer side is more than this many times the shorter. (default: no limit)"
+            "Refuse images whose longer side exceeds this many times the shorter. (default: no limit)"
         ))
     var maxAspectRatio: Double?
 

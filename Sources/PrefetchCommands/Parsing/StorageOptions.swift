@@ -2,7 +2,7 @@ internal import ArgumentParser
 internal import Glibc
 internal import WebImage
 
-/// How the files of a cache are made, by whatever makes some.
+/// Options for every command that writes cache files.
 struct StorageOptions: ParsableArguments {
     @Option(
         name: .customLong("cache-mode"),

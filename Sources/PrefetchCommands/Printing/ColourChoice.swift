@@ -3,7 +3,7 @@ internal import FoundationEssentials
 internal import Glibc
 
 /// `--color`, and what the environment says where it says nothing: NO_COLOR, then CLICOLOR_FORCE and FORCE_COLOR, each where it is not
-/// empty, then whether the stream is a terminal that obeys (no-color.org).
+/// empty, then whether the stream is a terminal that supports escape sequences (no-color.org).
 enum ColourChoice: String, ExpressibleByArgument, CaseIterable, Sendable {
     case auto
     case always

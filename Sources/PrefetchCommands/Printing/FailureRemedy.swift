@@ -61,7 +61,8 @@ enum FailureRemedy {
         switch status {
         case 401: "give credentials: --user NAME:PASSWORD, --bearer TOKEN or --netrc FILE"
         case 403: "say who you are with --contact or --user-agent, or add what they expect with --header 'Referer: …'"
-        case 404, 410, 451: "correct the list; they are requested again when they lapse (--blacklist-ttl)"
+        case 404, 410, 451:
+            "correct the list; they are requested again once their blacklist entries lapse (--blacklist-ttl)"
         case 407: "give the proxy credentials: --proxy http://NAME:PASSWORD@HOST:PORT"
         case 429: "retry with a lower --rate-per-host or --max-per-host"
         case 408, 425, 500...: "retry later, or with more --tries"

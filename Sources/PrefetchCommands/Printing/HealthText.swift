@@ -22,7 +22,7 @@ enum HealthText {
         }
         if queue.dead > 0 {
             lines.append(
-                "\(Wording.count(queue.dead)) elements of job lists were no jobs; prefetch-coord fsck shows them")
+                "\(Wording.count(queue.dead)) malformed job list elements; prefetch-coord fsck shows them")
         }
         if !lost.isEmpty {
             let names = lost.prefix(5).map(TerminalText.escaped).joined(separator: ", ")

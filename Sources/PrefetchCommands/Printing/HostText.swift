@@ -16,13 +16,13 @@ enum HostText {
     private static func line(_ host: HostProblem) -> String {
         let name = TerminalText.escaped(host.host)
         let reason = TerminalText.escaped(host.reason)
-        let next = host.remaining > 0 ? "asked again in \(Wording.seconds(host.remaining))" : "asked again now"
+        let next = host.remaining > 0 ? "next request in \(Wording.seconds(host.remaining))" : "next request now"
         return switch host.state {
         case .silent:
-            "host \(name) gives no answer, \(Wording.count(host.failures)) failures in a row (\(reason)); its URLs wait, \(next)"
+            "host \(name) gives no answer, \(Wording.count(host.failures)) failures in a row (\(reason)); its URLs are waiting, \(next)"
         case .slow:
             "host \(name) answers slowly (\(reason)); at most \(Wording.count(host.failures)) of its URLs at once a worker"
-        case .busy, .good: "host \(name) asked for back-off (\(reason)); its URLs wait, \(next)"
+        case .busy, .good: "host \(name) asked for back-off (\(reason)); its URLs are waiting, \(next)"
         }
     }
 

@@ -9,7 +9,7 @@ enum Terminal {
         isatty(STDERR_FILENO) == 1 && isObedient
     }
 
-    /// Whether TERM names a terminal that obeys.
+    /// Whether TERM names a terminal that supports cursor movement.
     static var isObedient: Bool { environment("TERM").map { $0 != "dumb" } ?? false }
 
     /// Its columns now; 80 where it does not say.

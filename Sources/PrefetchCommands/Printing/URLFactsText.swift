@@ -95,7 +95,7 @@ struct URLFactsText {
         if facts.listing != nil {
             lines.append(
                 "take it off the list:    \(Shell.program) blacklist rm \(Shell.quoted(ShownURL.url(url)))\(words)")
-            lines.append("or ask it all the same:  --retry-failed with run or submit")
+            lines.append("or request it anyway:    --retry-failed with run or submit")
         }
         if let newest = facts.endings.first?.batch, newest.state != .running, newest.retriedBy == nil,
             facts.endings[0].details.contains(where: { $0.outcome != .invalidURL })

@@ -29,7 +29,8 @@ public struct WorkerCommand: AsyncParsableCommand, FetchOptionGroups {
 
     @Option(
         name: .customLong("validate"),
-        help: .value("level", "Least check of an image, whatever its batch asks: none, header, structure or decode."))
+        help: .value(
+            "level", "Minimum check of an image, whatever its batch requests: none, header, structure or decode."))
     var minimumLevel = "none"
 
     @Option(help: .size("Largest image, whatever its batch asks, up to 4GiB."))

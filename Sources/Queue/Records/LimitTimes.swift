@@ -1,6 +1,6 @@
 internal import Redis
 
-/// For how long which cause held back the workers that had URLs of a batch: milliseconds of all workers together.
+/// Milliseconds for which the workers that had URLs of a batch waited, by cause, summed over workers.
 package struct LimitTimes: Sendable, Equatable {
     private var milliseconds: [LimitCause: Int] = [:]
 

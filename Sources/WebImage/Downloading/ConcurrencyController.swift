@@ -260,7 +260,7 @@ package struct ConcurrencyController: Sendable {
     private mutating func grow(from: Int) {
         hasGrown = true
         phase = .holding
-        // What nobody used is not needed: hosts hold the rest.
+        // Unused slots: the hosts are the limit.
         let used = Int(Double(window.busiest) * 1.2)
         if used < limit { limit = max(from + 1, used) }
         upFactor = min(Self.fastest, upFactor * upFactor)

@@ -169,7 +169,7 @@ enum RobotsTag {
 
     /// Why an image is refused, and which options of the commands take it.
     static func message(_ directive: String) -> String {
-        "X-Robots-Tag: \(directive); --ignore-robots-tag takes it, --own-host all of a host of your own"
+        "X-Robots-Tag: \(directive); --ignore-robots-tag takes it, --own-host skips all rules of a host you own"
     }
 
     /// The first prohibition in the lines of a response; nil if there is none. Directives are separated by commas; semicolons, spaces and quotes, with

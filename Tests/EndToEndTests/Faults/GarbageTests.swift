@@ -39,12 +39,12 @@ struct GarbageTests {
         try await until { try await bench.redis("LLEN", "prefetch:{default}:dead").int == 5 }
         try await until { try await bench.ran(["status"]).stdout.contains("typed cannot be processed: WRONGTYPE") }
         let status = try await bench.ran(["status"]).stdout
-        #expect(status.contains("5 elements of job lists were no jobs; prefetch-coord fsck shows them"), "\(status)")
+        #expect(status.contains("5 malformed job list elements; prefetch-coord fsck shows them"), "\(status)")
         let said = workers.map(\.stderr).joined()
         for text in [#"'garbage\x1b[31m\x07'"#, "'prefetch-job 1 other:", "'AAAAAAAA"] {
-            #expect(said.ranges(of: "on the list of the dead: \(text)").count == 1, "\(text): \(said)")
+            #expect(said.ranges(of: "moved to the dead-letter list: \(text)").count == 1, "\(text): \(said)")
         }
-        #expect(said.ranges(of: "on the list of the dead: ").count == 5, "\(said)")
+        #expect(said.ranges(of: "moved to the dead-letter list: ").count == 5, "\(said)")
         #expect(said.ranges(of: "typed cannot be processed (WRONGTYPE").count <= 2)
 
         let fsck = try await bench.ran(["fsck"], exit: 1)

@@ -257,7 +257,7 @@ struct ClaimingTests {
         #expect(try await f.findings("a", "b") == [])
     }
 
-    @Test("What is no job goes to the list of the dead and stops nobody")
+    @Test("What is no job goes to the dead-letter list and stops nobody")
     func garbage() async throws {
         let f = try await QueueFixture()
         try await f.open()

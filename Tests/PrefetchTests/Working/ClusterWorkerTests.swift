@@ -39,7 +39,7 @@ struct ClusterWorkerTests {
             }
             for part in parts { try await self.until(part, finished: 50) }
             // The first one's master goes over to its replica, which is node 3.
-            try await cluster.failOver(to: 3)
+            try await cluster.allowFailures(to: 3)
             // The second one's slot goes to the third node, while its workers have outcomes to report.
             try await cluster.move(slotOf: parts[1].queue.keys.root, to: 2) {
                 for path in parts[1].held.prefix(5) { fixture.origin.release(path) }

@@ -94,7 +94,7 @@ struct FsckCommand: AsyncParsableCommand {
                 }
                 for element in dead.elements { Console.print("dead: \(PrefetchJob.excerpt(of: element))") }
                 if dead.count > dead.elements.count {
-                    Console.print("and \(Wording.count(dead.count - dead.elements.count)) more on the list of the dead")
+                    Console.print("and \(Wording.count(dead.count - dead.elements.count)) more on the dead-letter list")
                 }
                 for past in pasts {
                     for line in HistoryOutput.lines(past.id, past.result) { Console.print(line) }

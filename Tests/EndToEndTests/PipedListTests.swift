@@ -120,6 +120,23 @@ struct PipedListTests {
         try await bench.ran(["fsck"])
     }
 
+    @Test("What cannot be made a batch leaves no copy of its list")
+    func taken() async throws {
+        let bench = try await FaultBench(appendOnly: false, delay: 0)
+        try await bench.submit(1, "p")
+        let list = bench.list(3, "more")
+        #expect(mkdir(bench.folder.path("tmp"), 0o700) == 0)
+        let command =
+            "cat '\(list)' | '\(builtProduct("prefetch-coord"))' submit - --name p --redis '\(bench.redis.url)'"
+        let submit = try await ChildProcess(
+            "/bin/sh", ["-c", command],
+            environment: FaultBench.clean.merging(["TMPDIR": bench.folder.path("tmp")]) { $1 })
+        #expect(await submit.wait() == .exited(78), "\(submit.stderr)")
+        #expect(submit.stderr.contains("there is a batch 'p' already"), "\(submit.stderr)")
+        let left = bench.folder.contents().filter { $0.hasPrefix("tmp/") }
+        #expect(left == ["tmp/"], "\(left)")
+    }
+
     @Test("A signal leaves what is queued, and says how to end it")
     func stopped() async throws {
         let bench = try await FaultBench(appendOnly: false, delay: 0)

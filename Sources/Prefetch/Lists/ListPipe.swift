@@ -83,6 +83,9 @@ package final class ListPipe: Sendable {
 
     package var unknownMembers: UnknownMembers { state.withLock { $0.checks.unknownMembers } }
 
+    /// Removes the file, where no batch has it.
+    package func remove() { unlink(path) }
+
     /// Reads all that is left, for a list that has to be whole before it is used, and ends the file.
     package func readToEnd() throws(PrefetchError) {
         try state.withLock { state throws(PrefetchError) in

@@ -94,7 +94,8 @@ struct SubmitCommand: AsyncParsableCommand, BatchOptionGroups {
             resume || part.limit != nil || batch.checks.locked
             ? nil : try GivenList.pipe(files, cache: location.cacheFolder, table: table)
         let pipe = piped?.pipe
-        let list = try pipe?.list ?? givenList(files, copy: piped?.copy).list
+        let given = try pipe == nil ? givenList(files, copy: piped?.copy) : nil
+        guard let list = pipe?.list ?? given?.list else { return }
         if BatchSubmission.asksForHits(list, batch), location.cacheFolder == nil {
             throw ValidationError(
                 "queryDiskSync reads the cache while the list is queued: name it with --cache DIR")
@@ -115,7 +116,12 @@ struct SubmitCommand: AsyncParsableCommand, BatchOptionGroups {
                 cache: location.cacheFolder, pipe: pipe)
             let made = try await session.untilStopped(stop) {
                 if resume { return try await unfinished(submission.queue, list, name) }
-                return try await submission.open(slot: slot)
+                do { return try await submission.open(slot: slot) } catch {
+                    // Nobody needs the copy of a list that is no batch's.
+                    pipe?.remove()
+                    given?.removeCopy()
+                    throw error
+                }
             }
             guard let id = made else {
                 throw PrefetchError(

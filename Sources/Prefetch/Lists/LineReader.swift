@@ -26,11 +26,10 @@ struct LineReader: ~Copyable {
     }
 
     /// Opens a file, a pipe, or `-` for standard input, for one pass.
-    /// * `waiting`: see ``ListFile/open(_:waiting:)``.
     /// - Throws: `notFound` or `unreadableList` with the reason.
-    init(once path: String, waiting: () -> Void = {}) throws(PrefetchError) {
+    init(once path: String) throws(PrefetchError) {
         self.path = path
-        file = try ListFile.open(path, waiting: waiting)
+        file = try ListFile.open(path)
     }
 
     deinit { close(file) }

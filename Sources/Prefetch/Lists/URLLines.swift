@@ -7,12 +7,11 @@ package enum URLLines {
 
     /// Calls `body` with groups of entries, in order, in constant memory: up to 1,000 of them, or about 1 MiB.
     /// * `path`: a file, a pipe, or `-` for standard input.
-    /// * `waiting`: see ``ListFile/open(_:waiting:)``.
     /// - Throws: errors of `body`; `notFound`, `unreadableList`.
     package static func forEachGroup(
-        path: String, waiting: () -> Void = {}, _ body: ([PrefetchJob.Entry]) async throws(PrefetchError) -> Void
+        path: String, _ body: ([PrefetchJob.Entry]) async throws(PrefetchError) -> Void
     ) async throws(PrefetchError) {
-        var reader = try LineReader(once: path, waiting: waiting)
+        var reader = try LineReader(once: path)
         var group: [PrefetchJob.Entry] = []
         var bytes = 0
         while let line = try reader.next() {

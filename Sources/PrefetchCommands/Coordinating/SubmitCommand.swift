@@ -245,13 +245,9 @@ struct SubmitCommand: AsyncParsableCommand, BatchOptionGroups {
         if code != 0 { throw ExitCode(code) }
     }
 
+    /// What was queued, and what to type next.
     private func tellNext(_ id: String, _ total: Int, _ session: Session) async throws {
         Console.note("queued \(Wording.count(total)) URLs as \(TerminalText.escaped(id))")
-        try await tellWatch(id, session)
-    }
-
-    /// What to type next.
-    private func tellWatch(_ id: String, _ session: Session) async throws {
         if try await session.queue.workers.names().isEmpty {
             Console.note("no worker is running yet; start one: \(workerCommand(session))")
         }

@@ -70,7 +70,7 @@ struct ListPipeTests {
                 "3 without a file"
             ),
             ("blacklist add - --cache '\(cache)' < '\(list)'", "added 3 URLs"),
-            ("fsck pipe --repair --list <(cat '\(list)') --cache '\(cache)'", "1 batch, everything agrees"),
+            ("fsck pipe --list <(cat '\(list)') --cache '\(cache)'", "1 batch, everything agrees"),
             (
                 "retry --list <(cat '\(list)') --cache '\(cache)' -n 1 -q || true",
                 "finished 3 of 3: 0 images, 3 skipped"

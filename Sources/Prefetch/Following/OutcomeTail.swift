@@ -47,13 +47,17 @@ package actor OutcomeTail {
     /// Default timeout while Redis refuses access after it had granted it: 90 s.
     package static let refusalTimeout = Duration.seconds(90)
 
+    /// Default timeout while the batch is said to be broken, which the next healing of the queue may take back: two minutes.
+    package static let brokenTimeout = Duration.seconds(120)
+
     private static let group = 4
 
     private let queue: PrefetchQueue
     private let id: String
     private let readsOutcomes: Bool
     private let waitLimit: Duration?
-    private let refusalTimeout: Duration
+    private let refusalTimeout: Duration, brokenTimeout: Duration
+    private var brokenSince: ContinuousClock.Instant?
     /// Whether Redis has ever replied.
     private var hasRead = false
     private let notice: @Sendable (Notice) -> Void
@@ -71,9 +75,10 @@ package actor OutcomeTail {
     /// * `readsOutcomes`: false if only counts are wanted.
     /// * `waitLimit`: timeout while Redis is unreachable; nil = until the task is cancelled.
     /// * `refusalTimeout`: timeout while Redis refuses access after it has replied once: its password or rights may be changing.
+    /// * `brokenTimeout`: timeout while the batch cannot end, see `BatchStatus.broken`.
     package init(
         queue: PrefetchQueue, batch: String, from start: Start, readsOutcomes: Bool = true, waitLimit: Duration? = nil,
-        refusalTimeout: Duration = OutcomeTail.refusalTimeout,
+        refusalTimeout: Duration = OutcomeTail.refusalTimeout, brokenTimeout: Duration = OutcomeTail.brokenTimeout,
         notice: @escaping @Sendable (Notice) -> Void = { _ in }
     ) {
         self.queue = PrefetchQueue(
@@ -82,12 +87,13 @@ package actor OutcomeTail {
         self.readsOutcomes = readsOutcomes
         self.waitLimit = waitLimit
         self.refusalTimeout = refusalTimeout
+        self.brokenTimeout = brokenTimeout
         self.notice = notice
         isPrimed = start == .beginning || !readsOutcomes
     }
 
     /// Waits for the next poll and returns its news, possibly none. Nil after the end, and if the task is cancelled.
-    /// - Throws: `notFound` if Redis does not have the batch (any more); `redisUnavailable` after `waitLimit`; `refused` if Redis has never
+    /// - Throws: `notFound` if Redis does not have the batch (any more); `configuration` if it stays broken; `redisUnavailable` after `waitLimit`; `refused` if Redis has never
     ///   replied, or after `refusalTimeout`.
     package func next() async throws(PrefetchError) -> News? {
         guard !isOver else { return nil }
@@ -131,6 +137,7 @@ package actor OutcomeTail {
                 .notFound, "Redis no longer has the batch \(id)", hint: "was Redis emptied? submit the list again")
         }
         status = found
+        try expectToEnd(found)
         // The state was read first: outcomes of a batch that is over, read after it, are final.
         if readsOutcomes, Mark(found) != mark || found.state != .running {
             let key = queue.keys.outcomes(id)
@@ -143,6 +150,16 @@ package actor OutcomeTail {
             cost = .zero
         }
         return found
+    }
+
+    private func expectToEnd(_ status: BatchStatus) throws(PrefetchError) {
+        guard let broken = status.broken else { return brokenSince = nil }
+        let since = brokenSince ?? .now
+        brokenSince = since
+        guard .now - since >= brokenTimeout else { return }
+        throw PrefetchError(
+            .configuration, "\(id) cannot end: \(broken)",
+            hint: "remove it with prefetch-coord rm --force \(id), then submit or run its list again")
     }
 
     private func read(_ ranges: [Range<Int>], of status: BatchStatus) async throws(PrefetchError) -> [SettledURL] {

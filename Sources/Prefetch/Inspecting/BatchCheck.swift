@@ -17,11 +17,14 @@ package struct BatchCheck: Sendable {
         /// `I1` to `I7`, or `Type`.
         package var invariant: String
         package var message: String
+        /// Whether a worker mends it, see ``QueueHealing``.
+        package var heals: Bool
 
-        package init(batch: String, invariant: String, message: String) {
+        package init(batch: String, invariant: String, message: String, heals: Bool = false) {
             self.batch = batch
             self.invariant = invariant
             self.message = message
+            self.heals = heals
         }
     }
 
@@ -70,8 +73,8 @@ package struct BatchCheck: Sendable {
             + records(snapshot)
     }
 
-    func finding(_ invariant: String, _ message: String) -> Finding {
-        Finding(batch: batch, invariant: invariant, message: message)
+    func finding(_ invariant: String, _ message: String, heals: Bool = false) -> Finding {
+        Finding(batch: batch, invariant: invariant, message: message, heals: heals)
     }
 
     private func counts(_ snapshot: BatchContents) -> [Finding] {
@@ -152,21 +155,20 @@ package struct BatchCheck: Sendable {
             guard let first = wrong.first else { continue }
             found.append(finding("I2", "\(wrong.count) open URLs are \(what), the first has the index \(first)"))
         }
-        let mayRun = snapshot.fields["paused"]?.string != "1" && !snapshot.isHeld && !snapshot.jobs.isEmpty
+        let mayRun = snapshot.fields["paused"]?.string != "1" && !snapshot.jobs.isEmpty
         if snapshot.timesReady != (mayRun ? 1 : 0) {
             found.append(
                 finding(
                     "I2",
-                    "\(snapshot.jobs.count) jobs wait, and the batch is \(snapshot.timesReady) times in the ready lists"
-                ))
+                    "\(snapshot.jobs.count) jobs wait, and the batch is \(snapshot.timesReady) times in the ready lists",
+                    heals: true))
         }
         if snapshot.bells != (snapshot.isAnyReady && !snapshot.isQueuePaused ? 1 : 0) {
             found.append(
                 finding(
                     "I2",
                     "the bell has \(snapshot.bells) elements while \(snapshot.isAnyReady ? "a batch is" : "no batch is") ready"
-                        + (snapshot.isQueuePaused ? " and the queue is paused" : "")
-                ))
+                        + (snapshot.isQueuePaused ? " and the queue is paused" : ""), heals: true))
         }
         return found
     }
@@ -186,17 +188,19 @@ package struct BatchCheck: Sendable {
             found.append(finding("I3", "done with \(finished) of \(total) URLs\(isSealed ? "" : " and not sealed")"))
         }
         if state == "running" && isSealed && finished == total {
-            found.append(finding("I3", "every URL ended, but the batch is not done"))
+            found.append(finding("I3", "every URL ended, but the batch is not done", heals: true))
         }
         if !snapshot.isRunning && !snapshot.jobs.isEmpty {
             found.append(finding("I3", "\(state), but \(snapshot.jobs.count) jobs are left in its list"))
         }
         if !snapshot.isRunning && snapshot.timesReady > 0 {
-            found.append(finding("I3", "\(state), but in a ready list"))
+            found.append(finding("I3", "\(state), but in a ready list", heals: true))
         }
         if snapshot.isInRunning != snapshot.isRunning {
             found.append(
-                finding("I3", "\(state), and \(snapshot.isInRunning ? "" : "not ")in the set of running batches"))
+                finding(
+                    "I3", "\(state), and \(snapshot.isInRunning ? "" : "not ")in the set of running batches",
+                    heals: true))
         }
         return found
     }
@@ -205,7 +209,9 @@ package struct BatchCheck: Sendable {
         var found: [Finding] = []
         for worker in snapshot.owned.keys.sorted() where !snapshot.workers.contains(worker) {
             found.append(
-                finding("I4", "\(worker) has \(snapshot.owned[worker]?.count ?? 0) claims and is not registered"))
+                finding(
+                    "I4", "\(worker) has \(snapshot.owned[worker]?.count ?? 0) claims and is not registered",
+                    heals: true))
         }
         let identity = snapshot.identity(of: batch)
         for (worker, names) in snapshot.unheld.sorted(by: { $0.key < $1.key }) {
@@ -214,7 +220,9 @@ package struct BatchCheck: Sendable {
             }
             guard let first = lost.map(\.name).min() else { continue }
             found.append(
-                finding("I4", "\(worker) does not know of \(lost.count) claims that it has, the first is \(first)"))
+                finding(
+                    "I4", "\(worker) does not know of \(lost.count) claims that it has, the first is \(first)",
+                    heals: true))
         }
         var sums: [String: Int] = [:]
         for (name, value) in snapshot.workerCounts {
@@ -257,7 +265,7 @@ extension BatchCheck {
         let score = try await queue.redis.read([
             ["ZSCORE", RedisArgument(queue.keys.deadlines), RedisArgument(batch)]
         ])
-        return try score[0].get().isNull ? [] : [finding("I3", "it is over, and its deadline is left")]
+        return try score[0].get().isNull ? [] : [finding("I3", "it is over, and its deadline is left", heals: true)]
     }
 }
 

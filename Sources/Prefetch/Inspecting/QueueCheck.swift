@@ -21,7 +21,7 @@ package struct QueueCheck: Sendable {
             return found.owners.filter { !registered.contains($0) }
                 .map { finding("I4", "\($0) has claims and is not registered") }
                 + found.remains.map { finding("I3", "\($0) has keys, and the one that says what it was is gone") }
-                + (try await queue.repairSteps.rering(isDry: true, batches: found.batches)).map { finding("I2", $0) }
+                + (try await queue.healing.findings(found.batches)).map { finding("I2", $0) }
         } catch {
             throw PrefetchError(error)
         }

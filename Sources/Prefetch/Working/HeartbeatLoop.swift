@@ -154,7 +154,7 @@ final class HeartbeatLoop {
         case .lost(let name): await worker.registration.rejoin(after: name)
         case .failed(let error):
             if error.code == .reply {
-                worker.warningLog.say(error.message)
+                worker.redis.note(error)
             } else if error.code != .interrupted {
                 worker.redis.fails(error)
             }

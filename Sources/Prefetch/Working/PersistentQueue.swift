@@ -11,6 +11,7 @@ final class PersistentQueue: Sendable {
     private let warningLog: WorkerWarnings
     private let onEvent: @Sendable (PrefetchWorker.Event) -> Void
     private let outage = Locked(RedisOutage())
+    private let hasWrongType = Locked(false)
 
     init(
         _ queue: PrefetchQueue, shutdown: Shutdown, warningLog: WorkerWarnings,
@@ -41,7 +42,7 @@ final class PersistentQueue: Sendable {
             } catch {
                 guard error.code != .interrupted, !Task.isCancelled, !end.isOpen else { return nil }
                 if error.code == .reply {
-                    warningLog.say(error.message)
+                    note(error)
                     await pause(.seconds(1), orUntil: end)
                     return nil
                 }
@@ -53,18 +54,26 @@ final class PersistentQueue: Sendable {
     }
 
     /// A call before the worker is registered: errors that waiting cannot heal are thrown. Nil if the worker has to leave first.
-    /// * `retriesUnknownErrors`: also waits after unknown error replies, but not after one about a key's wrong type, which needs a repair.
+    /// * `retriesUnknownErrors`: also waits after unknown error replies, but not after one about a key's wrong type.
     nonisolated(nonsending) func first<Success: Sendable>(
         retriesUnknownErrors: Bool = false,
         _ body: nonisolated(nonsending) (PrefetchQueue) async throws(RedisError) -> Success
     ) async throws(PrefetchError) -> Success? {
-        var ceiling = Duration.milliseconds(50)
+        var (ceiling, hasHealed) = (Duration.milliseconds(50), false)
         while !shutdown.draining.isOpen {
             do throws(RedisError) {
                 let value = try await body(queue)
                 answers()
                 return value
             } catch {
+                if error.replyCode == "WRONGTYPE", !hasHealed {
+                    // No other worker may be there to do it.
+                    hasHealed = true
+                    if let lines = try? await queue.healing.heal(every: 1000), !lines.isEmpty {
+                        for line in lines { warningLog.say("healed the queue: \(line)") }
+                        continue
+                    }
+                }
                 let isRefusal = retriesUnknownErrors && error.code == .reply && error.replyCode != "WRONGTYPE"
                 guard error.isTransient || error.code == .outOfMemory || isRefusal else { throw PrefetchError(error) }
                 if isRefusal {
@@ -77,6 +86,20 @@ final class PersistentQueue: Sendable {
             }
         }
         return nil
+    }
+
+    /// Reports that Redis rejected a command.
+    func note(_ error: RedisError) {
+        warningLog.say(error.message)
+        if error.replyCode == "WRONGTYPE" { hasWrongType.withLock { $0 = true } }
+    }
+
+    /// Whether a command was rejected because of a key's type since the last call.
+    func takeWrongType() -> Bool {
+        hasWrongType.withLock { known in
+            defer { known = false }
+            return known
+        }
     }
 
     /// Reports an outage. A single cut connection recovers at once and is not reported.

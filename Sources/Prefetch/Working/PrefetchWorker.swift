@@ -9,7 +9,7 @@ public import WebImage
 /// that was reported twice counts once. A local fault (disk full, no network, Redis unreachable) pauses it without failing URLs.
 public actor PrefetchWorker {
     enum Loop: CaseIterable {
-        case claims, reports, heartbeats, reaping, sweeps, faults, room, concurrency, hosts, witnesses
+        case claims, reports, heartbeats, reaping, healing, sweeps, faults, room, concurrency, hosts, witnesses
     }
 
     nonisolated let context: WorkerContext
@@ -19,6 +19,7 @@ public actor PrefetchWorker {
     private let reports: ReportLoop
     private let heartbeats: HeartbeatLoop
     private let reaper: ReapLoop
+    private let healer: HealLoop
     private let faults: FaultLoop
     private let room: CapacityLoop
     private let adaptation: ConcurrencyLoop
@@ -53,6 +54,7 @@ public actor PrefetchWorker {
         hosts = HostLoop(context)
         claims = ClaimLoop(
             context, room: room, reports: reports, bellConnection: bellConnection, hasClaimed: hasClaimed)
+        healer = HealLoop(context, claims: claims, reports: reports)
         witnesses = WitnessLoop(context, claims: claims)
         heartbeats = HeartbeatLoop(
             context, heartbeat: heartbeat, room: room, concurrency: adaptation, hosts: hosts, reports: reports,
@@ -133,6 +135,7 @@ public actor PrefetchWorker {
         case .reports: await reports.run()
         case .heartbeats: await heartbeats.run()
         case .reaping: await reaper.run()
+        case .healing: await healer.run()
         case .sweeps: await SweepLoop.run(context)
         case .faults: await faults.run()
         case .room: await room.run()

@@ -35,10 +35,11 @@ final class WorkerWarnings: Sendable {
         case .buried(let batch, let head):
             say(
                 "an element of the job list of \(batch) was not one of its jobs and was moved to the dead-letter list: "
-                    + "\(PrefetchJob.excerpt(of: head)); repair it: prefetch-coord fsck \(batch) --repair")
+                    + "\(PrefetchJob.excerpt(of: head)); see what it lost: prefetch-coord fsck \(batch)")
         case .broken(let batch, let message):
             say(
-                "\(batch) cannot be processed (\(message)); other batches continue; repair it: prefetch-coord fsck \(batch) --repair"
+                "\(batch) cannot be processed (\(message)); other batches continue; remove it, and submit its list again: "
+                    + "prefetch-coord rm --force \(batch)"
             )
         case .refused(let batch, let message):
             say("Redis refuses reports of \(batch) (\(message)); they are kept, and sent again until it takes them")

@@ -50,6 +50,10 @@ enum BatchSource: Sendable {
         guard let running = try await queue.catalog.newest(ofList: list.hash, path: list.absolutePath).running else {
             return nil
         }
+        if let broken = running.broken {
+            Console.note("note: \(HealthText.broken(running.id, broken)); this is a new batch")
+            return nil
+        }
         let differences = arguments.options.differences(from: running.options) + endings(arguments, running)
         guard differences.isEmpty, arguments.record.name == nil || arguments.record.name == running.id else {
             Console.note(

@@ -14,7 +14,8 @@ struct CancelCommand: AsyncParsableCommand {
               prefetch-coord cancel urls-7f3a --cache ./cache
               prefetch-coord cancel --slot home --yes
 
-            Images in the cache stay, and other batches continue.
+            Images in the cache stay, and other batches continue. A batch of which Redis
+            has lost the record is removed.
             """)
 
     @Argument(help: "Batch, or the beginning of its name. (default: the newest)")
@@ -34,7 +35,7 @@ struct CancelCommand: AsyncParsableCommand {
         try await Session.with(location) { session in
             let id = try await meant(session.queue)
             guard let before = try await session.queue.batches.status(of: id) else {
-                throw PrefetchError(.notFound, "there is no batch '\(id)'", hint: "see them all: prefetch-coord status")
+                return try await remove(id, session.queue)
             }
             guard before.state == .running else {
                 Console.print("\(TerminalText.escaped(id)) is \(before.state.rawValue) already")
@@ -50,8 +51,16 @@ struct CancelCommand: AsyncParsableCommand {
         }
     }
 
+    /// Nothing tells what it was any more, so there is nothing to be cancelled but what is left of it.
+    private func remove(_ id: String, _ queue: PrefetchQueue) async throws {
+        let name = TerminalText.escaped(id)
+        try confirmation.ask("remove what is left of \(name), of which Redis has lost the record", "cancel")
+        _ = try await queue.batches.remove(batch: id, force: true)
+        Console.print("removed \(name), of which Redis had lost the record")
+    }
+
     private func meant(_ queue: PrefetchQueue) async throws -> String {
-        guard let slot else { return try await queue.catalog.resolve(batch) }
+        guard let slot else { return try await queue.resolveBroken(batch) }
         guard let id = try await queue.batches.batch(inSlot: slot) else {
             throw PrefetchError(
                 .notFound, "no running batch has the slot '\(slot)'", hint: "see them all: prefetch-coord status")

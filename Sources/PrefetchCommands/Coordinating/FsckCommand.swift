@@ -4,35 +4,30 @@ internal import Redis
 internal import Threading
 internal import WebImage
 
-/// `prefetch-coord fsck`: the invariants of batches, and what makes them true again.
+/// `prefetch-coord fsck`: the invariants of batches.
 struct FsckCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "fsck",
-        abstract: "Check and repair the counts, jobs and files of batches.",
-        usage: "prefetch-coord fsck [<batch>] [--repair] [<options>]",
+        abstract: "Check the counts, jobs and files of batches.",
+        usage: "prefetch-coord fsck [<batch>] [<options>]",
         discussion: """
             Examples:
               prefetch-coord fsck --cache ./cache
               prefetch-coord fsck urls-7f3a --json
               prefetch-coord fsck urls-7f3a --history ./history
-              prefetch-coord fsck urls-7f3a --repair --list ./moved/urls.txt
+              prefetch-coord fsck urls-7f3a --cache ./cache --list ./moved/urls.txt
 
-            Without --repair it changes nothing: it prints each disagreement and the command
-            that repairs it; exit code 1 if there is one. With --cache it also checks that
-            every image this cache should have is there; with --history that the recorded
-            events of the workers explain every outcome.
+            It changes nothing: it prints each disagreement, and the commands that get rid of
+            it; exit code 1 if there is one. With --cache it also checks that every image this
+            cache should have is there; with --history that the recorded events of the workers
+            explain every outcome.
 
-            --repair re-queues open URLs that belong to no job, corrects the counts and
-            removes entries that are not jobs; workers may continue meanwhile. Exit code 1
-            then means that something is left. If Redis lost the whole batch, submit makes
-            it again, and images in the cache end as hit.
+            A batch that Redis half lost is removed and submitted again: images that are in
+            the cache end as hit. What belongs to no batch is healed by the workers.
             """)
 
     @Argument(help: "Batch, or the beginning of its name. (default: all)")
     var batch: String?
-
-    @Flag(help: "Repair what Redis has lost.")
-    var repair = false
 
     @Option(help: .file("The list of the batch, if it has been moved."), completion: .file())
     var list: String?
@@ -63,7 +58,6 @@ struct FsckCommand: AsyncParsableCommand {
         let histories = try history.map { try HistoryOutput(folder: $0, expect: expect) }
         let list = try GivenList.repeatable(list)
         try await Session.with(location) { session in
-            let mended = repair ? try await mend(session.queue, list) : nil
             let ids = try await ids(session.queue)
             var findings = FsckFindings(most: all ? .max : FsckFindings.mostShown)
             if batch == nil {
@@ -78,12 +72,10 @@ struct FsckCommand: AsyncParsableCommand {
                 if let histories { pasts.append((id, try await histories.check(id, session.queue))) }
             }
             let dead = await Self.dead(session.queue)
-            let commands = findings.broken.sorted().map {
-                "prefetch-coord fsck\($0.isEmpty ? "" : " \(TerminalText.escaped($0))") --repair\(location.words)"
-            }
+            let commands = try await commands(findings.broken.sorted(), session.queue)
             if json {
                 let past = histories.map { _ in pasts.map { HistoryOutput.json($0.id, $0.result) } }
-                Console.print(FsckText.object(ids, findings, elsewhere, dead, commands, mended, past).text)
+                Console.print(FsckText.object(ids, findings, elsewhere, dead, commands.map(\.command), past).text)
             } else {
                 for finding in findings.shown { Console.print(FsckText.line(finding)) }
                 if findings.hidden > 0 {
@@ -103,7 +95,11 @@ struct FsckCommand: AsyncParsableCommand {
                     findings.count == 0
                         ? "\(Wording.count(ids.count, "batch", "batches")), everything agrees"
                         : Wording.count(findings.count, "finding"))
-                for command in commands { Console.note("repair it with: \(command)") }
+                if findings.isQueueWrong {
+                    Console.note(
+                        "sets and lists of the queue are healed by the next worker that has no work for its --lease")
+                }
+                for (purpose, command) in commands { Console.note("\(purpose): \(command)") }
             }
             if findings.count > 0 || pasts.contains(where: { !$0.result.isGood }) { throw ExitCode(1) }
         }
@@ -113,19 +109,25 @@ struct FsckCommand: AsyncParsableCommand {
         batch == nil ? try await queue.keySpace.everyBatch() : [try await queue.catalog.resolve(batch)]
     }
 
-    /// Mends the queue and the batches that are meant; returns a sentence for each thing that was done, and prints it where this is no JSON.
-    private func mend(_ queue: PrefetchQueue, _ list: String?) async throws -> [String] {
-        let done = Locked<[String]>([])
-        let tell: @Sendable (String) -> Void = { [json] line in
-            done.withLock { $0.append(line) }
-            if !json { Console.print(TerminalText.escaped(line)) }
+    /// What removes these batches, and makes them again.
+    private func commands(
+        _ broken: [String], _ queue: PrefetchQueue
+    ) async throws -> [(purpose: String, command: String)] {
+        guard !broken.isEmpty else { return [] }
+        let known = try await queue.batches.statuses(of: broken)
+        return broken.flatMap { id in
+            let name = Shell.quoted(id)
+            let status = known.first { $0.id.hasBytes(of: id) }
+            let again =
+                if let parent = status?.retryOf {
+                    "retry \(Shell.quoted(parent))"
+                } else {
+                    "submit \(status.map { Shell.quoted($0.listPath) } ?? "FILE") --name \(name)"
+                }
+            return [("remove it", "rm --force \(name)"), ("make it again", again)].map {
+                ($0, "\(Shell.program) \($1)\(location.words)")
+            }
         }
-        // First: what tells which batches there are may be what is wrong.
-        for line in try await QueueRepair(queue: queue).run() { tell(line) }
-        for id in try await ids(queue) {
-            _ = try await BatchRepair(queue: queue, batch: id, listPath: list, tell: tell).run()
-        }
-        return done.withLock { $0 }
     }
 
     /// The dead-letter list; nil if the key has another type (reported as a finding).
@@ -166,8 +168,10 @@ struct FsckFindings {
     let most: Int
     private(set) var shown: [BatchCheck.Finding] = []
     private(set) var count = 0
-    /// Batches that a repair would mend; an empty name is the queue.
+    /// Batches that cannot stay as they are.
     private(set) var broken: Set<String> = []
+    /// Whether something is wrong that heals.
+    private(set) var isQueueWrong = false
 
     var hidden: Int { count - shown.count }
 
@@ -175,7 +179,8 @@ struct FsckFindings {
         count += 1
         if shown.count < most { shown.append(finding) }
         // A deleted file does not mean that Redis lost data.
-        if finding.invariant != "I5" { broken.insert(finding.batch) }
+        guard finding.invariant != "I5" else { return }
+        if finding.batch.isEmpty || finding.heals { isQueueWrong = true } else { broken.insert(finding.batch) }
     }
 }
 
@@ -189,7 +194,7 @@ enum FsckText {
     static func object(
         _ ids: [String], _ findings: FsckFindings, _ elsewhere: [(id: String, images: [BatchCache: Int])],
         _ dead: (elements: [[UInt8]], count: Int),
-        _ repairs: [String], _ mended: [String]?, _ history: [JSONText]?
+        _ commands: [String], _ history: [JSONText]?
     ) -> JSONText {
         let parts: [(String, JSONText)] = [
             ("v", .int(1)), ("checked", .array(ids.map { .string($0) })),
@@ -207,14 +212,13 @@ enum FsckText {
             ("elsewhere", .array(elsewhere.flatMap { objects($0.id, $0.images) })),
             ("dead", .int(dead.count)),
             ("dead_elements", .array(dead.elements.map { .sentence(PrefetchJob.excerpt(of: $0)) })),
-            ("repair", .array(repairs.map { .string($0) })),
+            ("commands", .array(commands.map { .string($0) })),
         ]
         func objects(_ id: String, _ images: [BatchCache: Int]) -> [JSONText] {
             images.sorted { ($1.value, $0.key.id) < ($0.value, $1.key.id) }.map { cache, count in
                 .object([("batch", .string(id)), ("images", .int(count)), ("cache", CacheText.object(cache))])
             }
         }
-        let done = mended.map { [("mended", JSONText.array($0.map { .sentence($0) }))] } ?? []
-        return .object(parts + done + (history.map { [("history", .array($0))] } ?? []))
+        return .object(parts + (history.map { [("history", .array($0))] } ?? []))
     }
 }

@@ -13,13 +13,18 @@ struct RemoveCommand: AsyncParsableCommand {
             Examples:
               prefetch-coord rm urls-7f3a --cache ./cache
               prefetch-coord rm urls-7f3a urls-7f3a.2 --yes
+              prefetch-coord rm urls-7f3a --force
 
             Redis drops finished batches after 7 days anyway (--keep). Cancel a running
-            batch first, and remove a retry together with the batch it retries.
+            batch first, and remove a retry together with the batch it retries. --force
+            also removes a running batch, and what is left of one that Redis half lost.
             """)
 
     @Argument(help: .value("batch", "Batches, or the beginnings of their names."))
     var batches: [String]
+
+    @Flag(help: "Also remove batches that run, and what is left of one that Redis half lost.")
+    var force = false
 
     @OptionGroup var confirmation: Confirmation
     @OptionGroup(title: "Redis") var location: RedisLocation
@@ -28,23 +33,27 @@ struct RemoveCommand: AsyncParsableCommand {
         try await Session.with(location) { session in
             let queue = session.queue
             var ids: Set<String> = []
-            for name in batches { ids.insert(try await queue.catalog.resolve(name)) }
+            for name in batches {
+                ids.insert(force ? try await queue.resolveBroken(name) : try await queue.catalog.resolve(name))
+            }
             // Newest first: a retry is younger than what it retries.
             let found = try await queue.batches.statuses(of: ids.sorted()).sorted {
                 ($0.created, $0.id) > ($1.created, $1.id)
             }
             for status in found {
-                if status.state == .running { throw Self.running(status.id) }
+                if status.state == .running, !force { throw Self.running(status.id) }
                 if let retry = status.retriedBy, !ids.contains(retry) { throw Self.retried(status.id, by: retry) }
             }
-            let names = found.map { TerminalText.escaped($0.id) }.joined(separator: ", ")
+            // Redis has no status of these, or not all of it.
+            let broken = force ? ids.subtracting(found.map(\.id)).sorted() : []
+            let names = (found.map(\.id) + broken).map(TerminalText.escaped).joined(separator: ", ")
             try confirmation.ask(
                 "remove \(names) from Redis, with what was skipped and why, and leave the images", "rm")
-            for status in found {
-                switch try await queue.batches.remove(batch: status.id) {
-                case .removed, .gone: Console.print("removed \(TerminalText.escaped(status.id))")
-                case .running: throw Self.running(status.id)
-                case .retriedBy(let retry): throw Self.retried(status.id, by: retry)
+            for id in found.map(\.id) + broken {
+                switch try await queue.batches.remove(batch: id, force: force) {
+                case .removed, .gone: Console.print("removed \(TerminalText.escaped(id))")
+                case .running: throw Self.running(id)
+                case .retriedBy(let retry): throw Self.retried(id, by: retry)
                 }
             }
         }

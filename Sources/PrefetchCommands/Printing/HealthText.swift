@@ -16,9 +16,7 @@ enum HealthText {
         if noWorker { lines.append("no worker is running: start a prefetch-worker, or prefetch-coord run on its list") }
         for batch in queue.running {
             guard let message = batch.broken else { continue }
-            lines.append(
-                "\(TerminalText.escaped(batch.id)) cannot be processed: \(TerminalText.escaped(message)); repair it: prefetch-coord fsck "
-                    + "\(TerminalText.escaped(batch.id)) --repair")
+            lines.append("\(broken(batch.id, message)), and submit or run its list again")
         }
         if queue.dead > 0 {
             lines.append(
@@ -40,6 +38,12 @@ enum HealthText {
             )
         }
         return lines + HostText.lines(hosts(queue))
+    }
+
+    /// That a batch cannot end, and the command that removes it.
+    static func broken(_ id: String, _ message: String) -> String {
+        let id = TerminalText.escaped(id)
+        return "\(id) cannot end (\(TerminalText.escaped(message))): remove it with prefetch-coord rm --force \(id)"
     }
 
     static func object(_ queue: QueueSnapshot, lost: [String], _ statuses: [BatchStatus]) -> JSONText {

@@ -22,8 +22,6 @@ package struct BatchContents {
     package var unheld: [String: Set<String>] = [:]
     /// Deaths by job; `job!`: deaths under the mark.
     package var tries: [String: Int]
-    /// Whether a repair holds it, which keeps it out of the ready lists.
-    package var isHeld: Bool
 
     private static let step = 1 << 20
 
@@ -47,20 +45,19 @@ package struct BatchContents {
                 try await queue.redis.run(
                     snapshot, [RedisArgument(batch), isOver ? "0" : "-1"] + owners.map { RedisArgument($0) }
                 ).array ?? []
-            guard replies.count == 15 + owners.count else { return nil }
+            guard replies.count == 14 + owners.count else { return nil }
             let workers = Set((replies[7].array ?? []).compactMap(\.string))
             // A worker that joined since the names were read may have claims that would be missed here.
             guard workers.isSubset(of: owners) else { continue }
             let ready = replies[8..<11].map { ($0.array ?? []).map { $0.int ?? 0 } }
             var snapshot = BatchContents(
                 fields: replies[0].fields ?? [:], outcomes: replies[1].bytes ?? [], detailsKept: replies[2].int ?? 0,
-                records: (replies[14].fields ?? [:]).mapValues { $0.bytes ?? [] },
+                records: (replies[13].fields ?? [:]).mapValues { $0.bytes ?? [] },
                 workerCounts: replies[3].fields ?? [:], jobs: (replies[4].array ?? []).compactMap(\.bytes),
                 timesReady: ready.reduce(0) { $0 + ($1.last ?? 0) }, isAnyReady: ready.contains { $0.first != 0 },
                 bells: replies[5].int ?? 0, isQueuePaused: replies[11].int == 1, isInRunning: replies[6].int == 1,
-                workers: workers, owned: [:], tries: (replies[12].fields ?? [:]).compactMapValues(\.int),
-                isHeld: replies[13].int == 1)
-            for (owner, reply) in zip(owners, replies.dropFirst(15)) {
+                workers: workers, owned: [:], tries: (replies[12].fields ?? [:]).compactMapValues(\.int))
+            for (owner, reply) in zip(owners, replies.dropFirst(14)) {
                 let claimed = reply.fields ?? [:]
                 guard !claimed.isEmpty else { continue }
                 if let names = claimed["#unheld"]?.string {

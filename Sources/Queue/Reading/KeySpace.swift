@@ -75,6 +75,12 @@ package struct KeySpace: Sendable {
         return names
     }
 
+    /// Whether Redis has any key of a batch.
+    func hasKeys(of batch: String) async throws(RedisError) -> Bool {
+        let names = PrefetchKeys.typed(ofBatch: batch).map { RedisArgument("\(redis.keys.root):\($0.name)") }
+        return try await redis.read([["EXISTS"] + names])[0].get().int ?? 0 > 0
+    }
+
     package func wrongKeys(of batch: String) async throws(RedisError) -> [WrongKey] {
         try await wrongKeys(among: PrefetchKeys.typed(ofBatch: batch))
     }
@@ -100,14 +106,5 @@ package struct KeySpace: Sendable {
             }
         }
         return wrong
-    }
-
-    /// Renames the keys to `aside:…`, where they stay for a week.
-    package func putAside(_ wrong: [WrongKey]) async throws(RedisError) -> [String] {
-        var lines: [String] = []
-        for key in wrong where try await QueueRepairSteps(redis).putAside(key.name, unlessType: key.wanted) {
-            lines.append("put aside \(key.sentence(redis.keys)): it is \(redis.keys.aside(key.name)) for a week")
-        }
-        return lines
     }
 }

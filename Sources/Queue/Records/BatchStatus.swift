@@ -51,6 +51,9 @@ public struct BatchStatus: Sendable, Equatable {
     public var isPaused: Bool
     /// Whether the whole queue is paused, and this batch with it.
     public var isQueuePaused: Bool
+    /// Why it cannot end although it is running, as far as a worker has noticed: one of its keys has a wrong type, or Redis lost some of its
+    /// jobs. Nil if it can.
+    public var broken: String?
     /// How the URLs ended; open URLs of a cancelled batch count as cancelled.
     public var counts: PrefetchCounts
     /// Image and transfer figures reported by workers, a second behind the counts.
@@ -141,6 +144,7 @@ public struct BatchStatus: Sendable, Equatable {
         isSealed = number("sealed") == 1
         isPaused = state == .running && number("paused") == 1
         self.isQueuePaused = isQueuePaused
+        broken = state == .running ? fields["broken"]?.string : nil
         total = min(fields["total"]?.count ?? pushed, Self.maxURLs)
         isOpen = state == .running && !isSealed && number("open") == 1
         deadline = number("deadline")

@@ -1,4 +1,4 @@
-/// The type of every key of a queue, as named by Redis' TYPE. Neither the check nor the repair covers a key that is missing here, so a test
+/// The type of every key of a queue, as named by Redis' TYPE. Neither the check nor the healing covers a key that is missing here, so a test
 /// compares these with ``PrefetchKeys``, with the keys that scripts build, and with the table in `docs/PROTOCOL.md`.
 extension PrefetchKeys {
     /// Name after the root and the colon, with `*` for the variable part, and required type.
@@ -8,9 +8,8 @@ extension PrefetchKeys {
         ("batches", "zset"), ("running", "set"), ("ready:high", "list"), ("ready:normal", "list"),
         ("ready:low", "list"), ("bell", "list"), ("turns", "hash"), ("paused", "string"), ("concurrency", "string"),
         ("workers", "zset"), ("gone", "zset"), ("hold", "string"), ("clock", "hash"), ("dead", "list"),
-        ("held", "hash"),
-        ("losses", "hash"),
-        ("slots", "hash"), ("deadlines", "zset"), ("hosts", "hash"), ("witnesses", "zset"), ("failed", "set"),
+        ("healed", "string"), ("losses", "hash"), ("slots", "hash"), ("deadlines", "zset"), ("hosts", "hash"),
+        ("witnesses", "zset"), ("failed", "set"),
         ("failed:meta", "hash"),
         ("failed:lapses", "zset"), ("failed:stays", "zset"), ("failed:limit", "hash"),
     ]

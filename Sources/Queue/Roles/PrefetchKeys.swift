@@ -55,8 +55,8 @@ package struct PrefetchKeys: Sendable {
     package var hold: String { root + ":hold" }
     /// LIST of invalid payloads (dead letters), newest first, at most 1,000.
     package var dead: String { root + ":dead" }
-    /// HASH, batch under repair -> until when none of its jobs is claimed, in ms.
-    package var held: String { root + ":held" }
+    /// STRING, present while no worker needs to heal the queue: one has done so within its lease.
+    package var healed: String { root + ":healed" }
     /// A key that had a wrong type, renamed; expires after a week.
     package func aside(_ name: String) -> String { root + ":aside:" + name }
     /// HASH, slot -> the running batch that has it.

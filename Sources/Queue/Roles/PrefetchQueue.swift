@@ -58,7 +58,6 @@ package struct PrefetchQueue: Sendable {
     package var hosts: QueueHosts { QueueHosts(redis) }
     package var failedURLs: FailedURLList { FailedURLList(redis) }
     package var control: QueueControl { QueueControl(redis) }
-    package var repairSteps: QueueRepairSteps { QueueRepairSteps(redis) }
 
     // MARK: Names and servers
 

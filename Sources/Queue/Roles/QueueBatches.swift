@@ -123,7 +123,7 @@ package struct QueueBatches: Sendable {
 
     private static let cancel = QueueScript.script(PackageResources.CANCEL_lua)
 
-    /// Cancels a batch; returns its state before, nil if there is no such batch.
+    /// Cancels a batch; returns its state before, `broken` if Redis has lost its record and it was deleted, nil if there is no such batch.
     package func cancel(batch: String) async throws(RedisError) -> String? {
         try await redis.run(Self.cancel, [RedisArgument(batch)]).string
     }
@@ -138,8 +138,9 @@ package struct QueueBatches: Sendable {
 
     private static let remove = QueueScript.script(PackageResources.REMOVE_lua)
 
-    package func remove(batch: String) async throws(RedisError) -> Removal {
-        let reply = try await redis.run(Self.remove, [RedisArgument(batch)]).array ?? []
+    /// * `force`: deletes it whatever its state and the types of its keys, also what is left of one.
+    package func remove(batch: String, force: Bool = false) async throws(RedisError) -> Removal {
+        let reply = try await redis.run(Self.remove, [RedisArgument(batch), force ? "1" : ""]).array ?? []
         switch reply.first?.string {
         case "OK": return .removed
         case "RUNNING": return .running

@@ -81,12 +81,10 @@ local workers = redis.call('ZCARD', K .. ':workers')
 order('workers', workers)
 order('hosts', redis.call('HGET', K .. ':hosts', '#v'))
 if isSwept then order('unlisted', unlisted) end
--- An expired lease, one that ends so late that no worker has set it, or a batch held by a repair: REAP decides.
+-- An expired lease, or one that ends so late that no worker has set it: REAP decides.
 local soon, latest = string.format('(%d', now()), string.format('(%d', now() + 2 * lease)
 local alive = redis.call('ZCOUNT', K .. ':workers', soon, latest)
-if alive < workers or redis.call('EXISTS', K .. ':held') == 1 then
-  order('reap', '1')
-end
+if alive < workers then order('reap', '1') end
 local out, lowest = {'OK', orders}, 'high'
 for i = 5, 4 + n do
   local id, nonce = ARGV[i]:match('^([^@]*)@(.*)$')

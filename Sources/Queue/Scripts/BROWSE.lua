@@ -28,9 +28,10 @@ for i = 1, #workers, 2 do
 end
 for i, id in ipairs(running) do
   local waiting = redis.pcall('LLEN', jobs(id))
-  local state = redis.pcall('HMGET', batch(id), 'broken', 'full', 'fed')
-  if state.err then state = {state.err} end
-  states[i] = {type(waiting) == 'number' and waiting or 0, unpack(state)}
+  local state = redis.pcall('HMGET', batch(id), 'broken', 'full', 'fed', 'nonce')
+  if state.err then state = {state.err}
+  elseif not state[4] then state = {'its record is gone'} end
+  states[i] = {type(waiting) == 'number' and waiting or 0, unpack(state, 1, 3)}
 end
 local out = {
   now(),

@@ -18,8 +18,8 @@
 -- A job of which only URLs are open that this worker's rules refuse, while others have still to judge them (REFUSED),
 -- is left to those: it moves to the end of its list.
 --
--- A key of a wrong type must not block the other batches: its batch leaves the ready lists with a field `broken` until
--- `prefetch-coord fsck --repair` has repaired it, and its jobs are pushed back.
+-- A key of a wrong type must not block the other batches: its batch leaves the ready lists with a field `broken`, and
+-- its jobs are pushed back.
 --
 -- A script, not BLMOVE into a private list: BLMOVE loses jobs if a worker stops inside it and is reaped, or if its
 -- reply is lost while the worker lives, and it cannot drain a Redis at maxmemory.

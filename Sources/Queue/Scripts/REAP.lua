@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- REAP: returns the jobs of a worker whose lease has expired, or ends later than two leases from now, to the front of
--- their lists; each counts one more delivery, unless the caller knows that none is to blame. Releases batches whose
--- repair has died. A key of a wrong type loses the jobs of its own batch only. The losses are counted in `losses`.
+-- their lists; each counts one more delivery, unless the caller knows that none is to blame. A key of a
+-- wrong type loses the jobs of its own batch only. The losses are counted in `losses`.
 -- ARGV: worker that the caller knows to be dead, whatever its lease ("" = the first expired lease), most jobs, "1" if
 -- no job is to blame.
 -- Result: worker and jobs put back, or nothing.
@@ -10,13 +10,6 @@
 
 tick()
 local worker = ARGV[1]
-local held, t = redis.call('HGETALL', K .. ':held'), now()
-for i = 1, #held, 2 do
-  if tonumber(held[i + 1]) < t then
-    redis.call('HDEL', K .. ':held', held[i])
-    pcall(function() if redis.call('LLEN', jobs(held[i])) > 0 then ready(held[i]) end end)
-  end
-end
 if worker == '' then
   -- The stored end counts, not the key's expiry, which follows Redis' own clock.
   if tonumber(redis.call('GET', K .. ':hold') or '0') > now() then return {} end

@@ -14,18 +14,16 @@
 -- Cost: O(URLs + those it lists × log failed URLs).
 -- Again: changes nothing, also from a worker that was reaped in between: the first outcome of an index wins.
 --
--- If a key has another type nothing is written, and as in CLAIM the batch leaves the ready lists until it is repaired.
+-- If a key has another type nothing is written, and as in CLAIM the batch leaves the ready lists.
 --
 -- Several jobs per call: a call from Lua costs Redis more than its work, and most calls are for the batch.
---
--- While a repair recounts the outcomes, piece by piece up to the index `recount`, it adds to that count as well.
 --
 -- A job that has ended for its worker but has open URLs goes back: Redis restarted without its last second, in which
 -- they were reported.
 
 local worker, id, nonce, most, at = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), 7
-local m = redis.call('HMGET', batch(id), 'state', 'recount', 'nonce', 'created', 'pace')
-if (m[3] or '') ~= nonce then m = {'gone'} end
+local m = redis.call('HMGET', batch(id), 'state', 'nonce', 'created', 'pace')
+if (m[2] or '') ~= nonce then m = {'gone'} end
 -- Type checks before the first write: a script that fails in the middle has written outcomes without their counts.
 redis.call('HLEN', own(worker))
 if m[1] == 'running' then
@@ -39,7 +37,7 @@ if m[1] == 'running' then
     end
   end
 end
-local isRunning, recounted, recount = m[1] == 'running', tonumber(m[2] or '0'), {}
+local isRunning = m[1] == 'running'
 local count, new, skippedNew, bytes = {}, 0, 0, 0
 local ended, heard, back, notes, out = {}, {}, {}, {}, {'OK'}
 local rows = {}
@@ -120,13 +118,6 @@ local function settle(name, start, n, isFinal, said, lengths)
   if images > 0 and ARGV[5] ~= '' then place(base, n, first, images) end
   if c > 0 then
     redis.call('SETRANGE', outcomes(id), start, old)
-    -- A repair has counted these already and has to know.
-    if base < recounted then
-      for i = 1, math.min(n, recounted - base) do
-        local code = first:byte(i) or 0
-        if code ~= 0 then recount[code] = (recount[code] or 0) + 1 end
-      end
-    end
   end
   if c > 0 or isFinal and redis.call('HEXISTS', own(worker), name .. '@' .. nonce) == 1 then
     heard[#heard + 1] = name
@@ -169,7 +160,6 @@ if new > 0 then
     redis.call('HINCRBY', batch(id), 'o' .. code, c)
     redis.call('HINCRBY', counts(id), worker .. ':' .. code, c)
   end
-  for code, c in pairs(recount) do redis.call('HINCRBY', batch(id), 'r' .. code, c) end
   local finished = redis.call('HINCRBY', batch(id), 'finished', new)
   if skippedNew > 0 then redis.call('HINCRBY', batch(id), 'skipped', skippedNew) end
   if bytes > 0 then
@@ -187,13 +177,13 @@ if new > 0 then
   redis.call('HSET', batch(id), 'last', t)
   -- Where it was some seconds ago: two marks, so that one reading tells its rate. What a longer break lies behind is
   -- forgotten.
-  local past = number((m[5] or ''):match('(%d+) %d+ %d+ %d+$'), 0)
+  local past = number((m[4] or ''):match('(%d+) %d+ %d+ %d+$'), 0)
   if t - past >= 8000 or t - past < 0 then
     local sums = redis.call('HMGET', batch(id), 'skipped', 'bytes')
     local mark = string.format('%s %d %d %d', t, finished, number(sums[1], 0), number(sums[2], 0))
-    local before = past == 0 and number(m[4], 0) or past
+    local before = past == 0 and number(m[3], 0) or past
     local isNear = t - before >= 0 and t - before < 16000
-    local older = past > 0 and m[5]:match('(%d+ %d+ %d+ %d+)$') or string.format('%d 0 0 0', before)
+    local older = past > 0 and m[4]:match('(%d+ %d+ %d+ %d+)$') or string.format('%d 0 0 0', before)
     redis.call('HSET', batch(id), 'pace', (isNear and older or mark) .. ' ' .. mark)
   end
   local function list(urls, ttls, tails)
@@ -225,7 +215,7 @@ if new > 0 then
     sweepListed(2 * #urls)
   end
   -- The records of all jobs go into their chunks of 256 indices together.
-  local seconds = math.floor((t - (tonumber(m[4]) or t)) / 1000)
+  local seconds = math.floor((t - (tonumber(m[3]) or t)) / 1000)
   seconds = struct.pack('>I4', math.max(0, math.min(seconds, 4294967294)))
   local chunks, names = {}, {}
   local function record(first, last, tail)

@@ -3,8 +3,8 @@
 -- ARGV: batch, last index of the outcomes to return (-1 = all), workers …
 -- Result: hash, outcomes, details kept, counts of workers, jobs, elements of the bell, whether it is in the set of
 -- running batches, registered workers, of the ready lists high, normal and low (elements, occurrences of the batch),
--- whether the queue is paused, deaths of its jobs, whether a repair holds it, records if all outcomes are returned,
--- then the claims of each worker.
+-- whether the queue is paused, deaths of its jobs, records if all outcomes are returned, then the claims of each
+-- worker.
 -- Cost: O(all that).
 -- Again: reads only.
 --
@@ -23,7 +23,6 @@ for _, p in ipairs({'high', 'normal', 'low'}) do
 end
 out[#out + 1] = redis.call('EXISTS', K .. ':paused')
 out[#out + 1] = redis.call('HGETALL', tries(id))
-out[#out + 1] = redis.call('HEXISTS', K .. ':held', id)
 out[#out + 1] = ARGV[2] == '-1' and redis.call('HGETALL', records(id)) or {}
 for i = 3, #ARGV do out[#out + 1] = redis.call('HGETALL', own(ARGV[i])) end
 return out

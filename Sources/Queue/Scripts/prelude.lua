@@ -76,7 +76,6 @@ end
 local function ready(id)
   local m = redis.call('HMGET', batch(id), 'ready', 'state', 'paused', 'priority')
   if m[1] == '1' or m[2] ~= 'running' or m[3] == '1' then return end
-  if redis.call('HEXISTS', K .. ':held', id) == 1 then return end
   redis.call('RPUSH', K .. ':ready:' .. (m[4] or 'normal'), id)
   redis.call('HSET', batch(id), 'ready', '1')
   ring()
@@ -150,8 +149,8 @@ local function bury(payload)
   redis.call('LPUSH', K .. ':dead', payload:sub(1, 65536))
   redis.call('LTRIM', K .. ':dead', 0, 999)
 end
--- Redis memory of the waiting jobs in bytes. Redis adds it up itself, so no push, claim or repair can make it wrong; 30
--- us for 24 MiB.
+-- Redis memory of the waiting jobs in bytes. Redis adds it up itself, so no push or claim can make it wrong; 30 us for
+-- 24 MiB.
 local function bytesOf(id) return redis.call('MEMORY', 'USAGE', jobs(id), 'SAMPLES', '0') or 0 end
 local mostBytes = 25165824
 -- The text of a caught error.
@@ -218,6 +217,22 @@ local function keepFor(id, seconds)
     if not parent or redis.pcall('HGET', batch(parent), 'retried_by') ~= id then return end
     id = parent
   end
+end
+-- Deletes every key of a batch whatever its type and state, also where its hash is gone. A batch it retried loses the
+-- link. Returns how many keys there were.
+local function erase(id)
+  local m = redis.pcall('HMGET', batch(id), 'retry_of', 'slot')
+  if m.err then m = {} end
+  if m[1] and redis.pcall('HGET', batch(m[1]), 'retried_by') == id then
+    redis.call('HDEL', batch(m[1]), 'retried_by')
+    keepFor(m[1], number(redis.call('HGET', batch(m[1]), 'keep'), 0))
+  end
+  if m[2] and redis.pcall('HGET', K .. ':slots', m[2]) == id then redis.call('HDEL', K .. ':slots', m[2]) end
+  takeOut(id)
+  redis.pcall('ZREM', K .. ':batches', id)
+  redis.pcall('ZREM', K .. ':deadlines', id)
+  redis.pcall('SREM', K .. ':running', id)
+  return redis.call('UNLINK', jobs(id), tries(id), unpack(results(id)))
 end
 -- Ends a batch: keys needed only while it runs are deleted, results are kept for `keep` seconds. `by`: the cause of a
 -- cancellation.

@@ -128,6 +128,27 @@ struct FollowingFaultTests {
         #expect(ContinuousClock.now - second >= .milliseconds(100))
     }
 
+    @Test("A batch that stays broken is given up, and one that is whole again is followed on")
+    func broken() async throws {
+        let server = try await RedisServer()
+        let b = try await FollowedBatch(on: try FollowedBatch.queue(server.url), 2)
+        func command(_ words: String...) async throws {
+            try await b.queue.connection.command(words.map { RedisArgument($0) })
+        }
+        let key = b.queue.keys.batch(b.id)
+        let patient = OutcomeTail(queue: b.queue, batch: b.id, from: .present, brokenTimeout: .seconds(60))
+        try await command("HSET", key, "broken", "2 open URLs are in no job")
+        #expect(try await patient.next()?.status.broken == "2 open URLs are in no job")
+        let tail = OutcomeTail(queue: b.queue, batch: b.id, from: .present, brokenTimeout: .zero)
+        await #expect { _ = try await tail.next() } throws: { error in
+            guard let error = error as? PrefetchError else { return false }
+            return error.kind == .configuration && error.message == "\(b.id) cannot end: 2 open URLs are in no job"
+                && error.hint.contains("prefetch-coord rm --force \(b.id)")
+        }
+        try await command("HDEL", key, "broken")
+        #expect(try await patient.next()?.status.broken == nil)
+    }
+
     @Test("With a patience it gives up as unavailable")
     func waitLimit() async throws {
         let server = try await RedisServer()

@@ -45,7 +45,6 @@ struct HostileNumbersTests {
         try await f.redis("HSET", f.keys.hosts, "h", "silent 9000000000000 1 3 3001 gone", "#v", "1")
         try await f.redis("HSET", f.keys.batch("b"), "h404", "2", "t3", "1", "s2", "1", "d6", "5", "a0", "1")
         try await f.redis("ZADD", f.keys.deadlines, "9000000000000", "b")
-        try await f.redis("HSET", f.keys.held, "x", "9000000000000")
         try await f.redis("SET", f.keys.concurrency, "8")
         return f
     }

@@ -39,7 +39,7 @@ struct ClockTests {
     }
 
     @Test(
-        "A step back of hours delays nothing by more than two leases: lease, hold, deadline, pause, rate, repair, failed URL"
+        "A step back of hours delays nothing by more than two leases: lease, hold, deadline, pause, rate, failed URL"
     )
     func back() async throws {
         let bench = try await Bench()
@@ -51,7 +51,6 @@ struct ClockTests {
         #expect(try await queue.workers.join(worker: "alive", lease: lease, about: []))
         _ = try await queue.jobs.claim(worker: "dead", sequence: 1, count: 1, lease: lease)
         _ = try await queue.workers.beat(worker: "alive", lease: lease, trouble: true, batches: [], about: [])
-        #expect(try await queue.repairSteps.take("late", token: "gone") == .taken)
         let wish = HostSlotRequest(host: "h", count: 100, rate: 100)
         _ = try await queue.hosts.reserve([wish])
         let error = WebImageError(.timedOut, "no", isTransient: true)

@@ -64,13 +64,9 @@ struct BoundedFeedingTests {
         var count = 0
         while try await push(count, [mebibyte]) == .pushed(count + 1), count < 99 { count += 1 }
         #expect(count == 24)
-        // Whoever asks for room is told the same, and so is a repair; a window of jobs is bounded in bytes too.
+        // Whoever asks for room is told the same; a window of jobs is bounded in bytes too.
         #expect(try await push(count, []) == .full)
         #expect(try await push(count, [mebibyte], window: "64") == .full)
-        #expect(try await f.queue.repairSteps.take("b", token: "t") == .taken)
-        #expect(
-            try await f.queue.repairSteps.refill("b", token: "t", upTo: 1, jobs: QueueFixture.jobs("b", sizes: [1]))
-                == .full)
         // Whatever took a job, and however: what is left counts.
         try await f.redis("RPOP", f.keys.jobs("b"), "2")
         #expect(try await push(count, [mebibyte]) == .pushed(25))
@@ -87,8 +83,8 @@ struct BoundedFeedingTests {
         #expect(count == 27 + 6)
     }
 
-    @Test("A job of long URLs ends at 256 KiB, fed and pushed again by a repair", arguments: [false, true])
-    func longURLs(repairs: Bool) async throws {
+    @Test("A job of long URLs ends at 256 KiB")
+    func longURLs() async throws {
         let f = try await QueueFixture()
         let lines = (0..<200).map {
             "http://h/" + String(repeating: "\($0 * 7_919 + 10_000)", count: 800).prefix(3_991) + "\n"
@@ -97,10 +93,6 @@ struct BoundedFeedingTests {
         let list = try URLList(path: folder.path("long.txt"))
         try await f.open(fields: [("total", "200"), ("list", list.absolutePath), ("hash", list.hash)])
         #expect(try await ListFeeder(queue: f.queue, list: list, batch: "b", jobSize: 256).feed() == .sealed)
-        if repairs {
-            try await f.redis("DEL", f.keys.jobs("b"))
-            _ = try await BatchRepair(queue: f.queue, batch: "b") { _ in }.run()
-        }
         let payloads = try await f.redis("LRANGE", f.keys.jobs("b"), "0", "-1").array?.compactMap(\.bytes) ?? []
         #expect(payloads.allSatisfy { $0.count < (1 << 18) + 8_192 })
         #expect(payloads.reduce(0) { $0 + (PrefetchJob($1)?.entries.count ?? 0) } == 200)

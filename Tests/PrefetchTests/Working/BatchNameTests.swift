@@ -69,7 +69,7 @@ struct BatchNameTests {
         #expect(try await f.findings("same") == [])
     }
 
-    @Test("A split, a repair and a look at the oldest URLs pass over jobs of the earlier batch")
+    @Test("A split, a check and a look at the oldest URLs pass over jobs of the earlier batch")
     func lateSplit() async throws {
         let f = try await QueueFixture()
         try await f.join("w")

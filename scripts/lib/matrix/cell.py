@@ -1,6 +1,7 @@
 """One cell: a queue of its own, its workers, the commands that are given, and what went wrong. Verdicts are in verdict.py."""
 
 import asyncio
+import json
 import os
 import pty
 import random
@@ -59,7 +60,7 @@ class Cell:
         os.makedirs(self.folder, exist_ok=True)
         self.redis = resp.Client(world.socket)
         self.workers, self.watches, self.batches, self.names, self.failures, self.notes = [], [], [], [], [], []
-        # Of a key that is lost: what mends it, and what may differ afterwards.
+        # Of a key that is lost: whether a batch was made again, and what may differ afterwards.
         self.mended, self.patience, self.spoilt, self.tasks = False, 12.0, None, []
         # Batches that were made again from their lists.
         self.anew = set()
@@ -123,13 +124,11 @@ class Cell:
             code, output = await self.command(*(words if attempt == 0 or not again else again))
             if code in good or (attempt and code in later):
                 return output
-            # What keeps other repairs out is in the batch's hash, and comes back with that: it is given up after a minute.
-            has_lock = code == 75 and self.fault.kind == "type" and self.spoilt == f"b:{self.names[0]}"
             if attempt:
-                await asyncio.sleep(2 if has_lock else 0.3)
+                await asyncio.sleep(0.3)
             if self.fault.hits > hits:
                 end, hits = time.monotonic() + 75, self.fault.hits
-            elif time.monotonic() > end or (attempt >= 3 and not has_lock):
+            elif time.monotonic() > end or attempt >= 3:
                 break
             self.notes.append(f"{words[0]} ended with {code}, and was given again")
             if self.fault.hit_at and not self.fault.over.is_set():
@@ -155,7 +154,7 @@ class Cell:
             except resp.Refused:
                 pass
             if attempt and self.fault.kind in ("type", "lost"):
-                # What was lost stays so until a repair.
+                # What a batch has lost stays lost.
                 await self.mend()
             await asyncio.sleep(0.2)
         self.fail("submit never succeeded, see commands.log")
@@ -244,8 +243,7 @@ class Cell:
     # A key of a wrong type
 
     async def spoil(self, wanted, verbs, words):
-        """Gives a key a wrong type, and for a lease nothing else happens. Then it gets its true value back (`type`), or a repair has to mend
-        what is lost (`lost`)."""
+        """Gives a key a wrong type, and for a lease nothing else happens. Then it gets its true value back (`type`), or that is lost (`lost`)."""
         name = self.spoilt = await keys.chosen(self, wanted, words)
         key, saved = self.key(name), f"matrix:{self.queue}"
         try:
@@ -263,11 +261,11 @@ class Cell:
                 await self.redis("DEL", saved)
                 if is_there:
                     code, text = await self.command("fsck", around=True)
-                    # A script may have made it anew while fsck looked.
+                    # A script may have made it anew, or a worker put it aside, while fsck looked.
                     if code == 0 and await self.redis.text("TYPE", key) == wrong:
                         self.fail(f"{self.spoilt} has a wrong type, and fsck says: {text.strip()}")
                     if not await self.mend():
-                        self.fail(f"fsck --repair does not put {self.spoilt} aside")
+                        self.fail(f"{self.spoilt} neither heals nor goes with its batch")
             elif is_there:
                 # One that is gone meanwhile, or made anew, is so by right.
                 await self.redis("DEL", key)
@@ -279,17 +277,30 @@ class Cell:
             self.fault.end()
 
     async def mend(self):
-        """Repairs everything; a batch that is gone altogether, from its list."""
-        self.mended = True
-        for _ in range(3):
-            codes = [(await self.command("fsck", "--repair", around=True))[0]]
+        """What a person does: sees to it that there is a worker, which heals the queue; a batch that is broken or gone is removed, and made again."""
+        self.mended, unsent = True, set()
+        for _ in range(12):
+            code, text = await self.command("fsck", "--json", around=True)
+            said = json.loads(text) if code in (0, 1) else {"finding_count": 1, "commands": []}
+            lost = [batch for batch in self.batches if not await self.redis("EXISTS", self.key("b", batch.name))]
             for batch in self.batches:
-                if not await self.redis("EXISTS", self.key("b", batch.name)):
-                    self.anew.add(batch.name)
-                    codes.append((await self.command("submit", batch.list, "--name", batch.name, "--quiet", around=True))[0])
-            if not any(codes):
+                if batch not in lost and any(f" rm --force {batch.name} " in command for command in said["commands"]):
+                    lost.append(batch)
+                elif batch in unsent:
+                    if (await self.command("submit", batch.list, "--resume", "--quiet", around=True))[0] in (0, 3):
+                        unsent.discard(batch)
+            for batch in lost:
+                self.anew.add(batch.name)
+                await self.command("rm", batch.name, "--force", "--yes", around=True)
+                if (await self.command("submit", batch.list, "--name", batch.name, "--quiet", around=True))[0] not in (0, 3):
+                    unsent.add(batch)
+                if batch.ends == "cancelled":
+                    await self.command("cancel", batch.name, "--yes", around=True)
+            if said["finding_count"] == 0 and not lost and not unsent:
                 return True
-            await asyncio.sleep(0.2)
+            if all(worker.child.returncode is not None for worker in self.workers):
+                await self.worker()
+            await asyncio.sleep(LEASE)
         return False
 
     # Waiting

@@ -13,7 +13,7 @@ ANY = {"DEL", "UNLINK", "EXISTS", "EXPIRE", "PEXPIRE", "PERSIST", "TYPE", "RENAM
 WORD = re.compile(r'"((?:[^"\\]|\\.)*)"')
 ADDRESS = re.compile(r"127\.0\.0\.1:\d+")
 QUESTION = re.compile(r"[0-9a-f]{32}")
-WORKER = re.compile(re.escape(HOST) + r":\d+(\.\d+)?|nobody:1|repair")
+WORKER = re.compile(re.escape(HOST) + r":\d+(\.\d+)?|nobody:1")
 
 
 def pattern(name, batches):

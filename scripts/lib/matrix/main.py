@@ -2,7 +2,7 @@
 
 Each cell is a queue of its own with workers, a batch whose outcomes are planted, and a proxy before Redis that lets one call of one script go
 wrong: error, error-ran, cut-before, cut-after, late, and type:KEY or lost:KEY, where a key that the script touches has a wrong type for a
-lease and then has its value back, or has lost it and is mended by repair. The scripts are those of the sources, their calls and keys those
+lease and then has its value back, or has lost it for good. The scripts are those of the sources, their calls and keys those
 of a first round without faults, which fails where a script is in no scenario. Afterwards every batch has to be over within three leases, every
 count be that of the outcomes, every outcome as planted, every file as the origin sent it, and fsck has to say what is true.
 """
@@ -32,12 +32,12 @@ from proxy import KINDS, Fault, Proxy  # noqa: E402
 from scenarios import SCENARIOS  # noqa: E402
 from world import World  # noqa: E402
 
-# Scenarios from which a repair can bring back what was lost: the list is all it needs.
+# Scenarios in which a batch that lost something is made again: the list is all it needs.
 MENDABLE = {"run", "control", "death", "leaving"}
 # Scenarios in which somebody else ends what a worker leaves behind, and the script that sees to it.
 HEALERS = {"death": "REAP", "leaving": "RELEASE"}
 # Cells that every cut has: what most depends on, and what was red once.
-ALWAYS = ("REPORT/error", "CLAIM/cut-after", "PUSH/cut-before", "OPEN/type:batches", "JOIN/error", "FINISH/error", "plant(v1/x/x/image)/symlink")
+ALWAYS = ("REPORT/error", "CLAIM/cut-after", "PUSH/cut-before", "OPEN/type:batches", "JOIN/error", "HEAL/error", "plant(v1/x/x/image)/symlink")
 
 # Sent by `run` alone, to a Redis of its own that no proxy is before: DeadWorkerTests and CrashingRunTests.
 OF_RUN = {"BLAME"}
@@ -323,7 +323,7 @@ def main():
     mended = sum(result[4] == "mended" for result in harness.results)
     for text in failures:
         print("FAIL ", text)
-    print(f"matrix: {len(harness.results)} cells, {len(red)} red, {mended} mended by repair, {time.monotonic() - began:.0f} s, seed {options.seed}")
+    print(f"matrix: {len(harness.results)} cells, {len(red)} red, {mended} with a batch made again, {time.monotonic() - began:.0f} s, seed {options.seed}")
     if failures or red:
         return 1
     if not options.keep:

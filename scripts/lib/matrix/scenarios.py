@@ -179,11 +179,13 @@ async def hosts(cell):
 
 
 @scenario
-async def repair(cell):
-    """Almost everything that can be wrong with a queue, and a repair of it."""
-    batch = cell.batch("repair", good=20, slow=4)
+async def healing(cell):
+    """A queue that has lost almost everything that belongs to no batch, and a batch that has lost one of its jobs."""
+    batch, half = cell.batch("healing", good=20, slow=4), cell.batch("half", good=12, slow=0, bad=False)
     await cell.submit(batch)
-    name, jobs = batch.name, cell.key("jobs", batch.name)
+    await cell.submit(half)
+    await cell.plant("LPOP", cell.key("jobs", half.name))
+    name = batch.name
     worker = await cell.worker("--max-concurrent-downloads", "1")
 
     async def has_jobs():
@@ -197,28 +199,26 @@ async def repair(cell):
     await cell.until(has_jobs, cell.patience)
     await cell.kill(worker)
     await cell.plant("DEL", cell.key("workers"))
-    await cell.plant("RPOP", jobs)
-    await cell.plant("LPUSH", jobs, "no job at all")
-    await cell.plant("HSET", cell.key("b", name), "pushed", batch.total - 4)
-    await cell.plant("HINCRBY", cell.key("b", name), "finished", 3)
-    for index, row in enumerate(batch.rows):
-        if row[1] == IMAGE:
-            await cell.plant("HSET", cell.key("b", name, "skipped"), index, "1 timeout 0 1 http://h/ x")
+    await cell.plant("LPUSH", cell.key("jobs", name), "no job at all")
     await cell.plant("SET", cell.key("slots"), "no hash")
     await cell.plant("DEL", cell.key("bell"))
+    await cell.plant("DEL", cell.key("ready", "normal"))
     await cell.plant("SREM", cell.key("running"), name)
-    code, _ = await cell.command("fsck", around=True)
-    if code != 1:
-        cell.fail(f"fsck of a queue that is broken in eight places ended with {code}")
-    await cell.do("fsck", name, "--repair", again=["submit", batch.list, "--name", name, "--quiet"], later=(78,))
-    await cell.do("fsck", "--repair")
-    if cell.spoilt == f"b:{name}" and not await cell.redis("EXISTS", cell.key("b", name)):
-        # It was put aside, as the repair says, and its batch is made again from its list.
-        cell.anew.add(name)
-        await cell.do("submit", batch.list, "--name", name, "--quiet")
-    await cell.do("fsck", good=(0,))
+    await cell.plant("ZREM", cell.key("batches"), name)
+    await cell.do("fsck", good=(1,))
     await cell.worker()
     await cell.worker()
+
+    async def is_named():
+        _, text = await cell.command("status", around=True)
+        return f"{half.name} cannot end" in text
+
+    if not await cell.until(is_named, 30 + cell.patience):
+        cell.fail(f"status does not name {half.name}, which has lost a job")
+        return
+    await cell.do("rm", half.name, "--force", "--yes", good=(0,), later=(66,))
+    cell.anew.add(half.name)
+    await cell.submit(half)
 
 
 @scenario

@@ -23,15 +23,15 @@ async def judge(cell):
         elif not isType:
             cell.fail(f"{batch.name} hangs ({state}); fsck says: {text.strip()[:300]}")
         if not await cell.mend() or not await cell.over(batch):
-            cell.fail(f"{batch.name} is not mended by repair ({await state_of(cell, batch)}), " + await silent(cell))
+            cell.fail(f"{batch.name} does not end when it is made again ({await state_of(cell, batch)}), " + await silent(cell))
     code, text = await cell.command("fsck", "--cache", cell.cache, around=True)
     if code != 0 and isType:
-        # True is what it said: something was lost half way. That repair has to mend, and nobody else.
+        # True is what it said: something was lost half way. The queue heals, and a batch is made again.
         if not await cell.mend():
-            cell.fail("fsck --repair does not mend it")
+            cell.fail("what fsck finds stays so")
         for batch in cell.batches:
             if batch.ends == "done" and not await cell.over(batch):
-                cell.fail(f"{batch.name} hangs after a repair ({await state_of(cell, batch)})")
+                cell.fail(f"{batch.name} hangs when it is made again ({await state_of(cell, batch)})")
         code, text = await cell.command("fsck", "--cache", cell.cache, around=True)
     if code != 0:
         cell.fail(f"fsck ended with {code}: {text.strip()[:400]}")
@@ -152,7 +152,7 @@ async def files(cell, more=()):
 
 async def litter(cell):
     keys = [key.decode(errors="replace")[len(cell.root) + 1 :] for key in await cell.redis("KEYS", cell.root.replace("{", "\\{") + ":*")]
-    for start in ("own:", "jobs:", "ready:", "bell", "workers", "running", "slots", "held"):
+    for start in ("own:", "jobs:", "ready:", "bell", "workers", "running", "slots"):
         left = [key for key in keys if key.startswith(start)]
         if start in ("own:", "workers") and (cell.fault.script in ("RELEASE", "JOIN") or any(worker.may_die for worker in cell.workers)):
             # A worker that left without a word lapses when somebody looks; what it has must be nothing.

@@ -1,0 +1,37 @@
+internal import Redis
+internal import Threading
+
+/// Heals the queue where it keeps this worker from working: Redis rejected a call or a report within the last lease because
+/// of a key's type, or nothing could be claimed for 1, 2, 4 … 64 leases.
+///
+/// Confined to the worker's executor.
+final class HealLoop {
+    private static let mostLeases = 64
+
+    private let worker: WorkerContext
+    private let claims: ClaimLoop
+    private let reports: ReportLoop
+
+    init(_ worker: WorkerContext, claims: ClaimLoop, reports: ReportLoop) {
+        self.worker = worker
+        self.claims = claims
+        self.reports = reports
+    }
+
+    nonisolated(nonsending) func run() async {
+        let lease = worker.configuration.lease
+        var (idle, due) = (0, 1)
+        while !Task.isCancelled {
+            do { try await Task.sleep(for: .milliseconds(lease)) } catch { return }
+            idle = claims.lacksWork ? idle + 1 : 0
+            if idle == 0 { due = 1 }
+            let isWrong = worker.redis.takeWrongType()
+            guard isWrong || reports.hasRefused || idle >= due else { continue }
+            if idle >= due { due = idle + min(due, Self.mostLeases) }
+            let healed = await worker.redis.persist(until: worker.shutdown.draining) { queue async throws(RedisError) in
+                try await queue.healing.heal(every: lease, scans: isWrong)
+            }
+            for line in healed ?? [] { worker.warningLog.say("healed the queue: \(line)") }
+        }
+    }
+}

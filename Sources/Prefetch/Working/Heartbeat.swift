@@ -79,11 +79,11 @@ actor Heartbeat {
         interval = Self.interval(lease: lease)
         idleInterval = Self.interval(lease: lease, isIdle: true)
         let alarm = ThreadAlarm()
-        let reference = WeakHeartbeat()
+        let reference = WeakReference<Heartbeat>()
         executor = ThreadExecutor(
             name: "heartbeat", wake: { alarm.wake() },
             turn: { maySleep in
-                let sleep = reference.heartbeat?.assumeIsolated { $0.turn() } ?? .zero
+                let sleep = reference.object?.assumeIsolated { $0.turn() } ?? .zero
                 if maySleep { alarm.sleep(atMost: sleep) }
             })
         reference.set(self)
@@ -221,12 +221,4 @@ actor Heartbeat {
             // Retried with the next heartbeat, otherwise the lease expires.
         }
     }
-}
-
-/// The thread's reference to its heartbeat, which it must not keep alive.
-private final class WeakHeartbeat: Sendable {
-    private struct Weak: Sendable { weak var heartbeat: Heartbeat? }
-    private let weak = Locked(Weak())
-    var heartbeat: Heartbeat? { weak.withLock { $0.heartbeat } }
-    func set(_ heartbeat: Heartbeat) { weak.withLock { $0.heartbeat = heartbeat } }
 }

@@ -45,19 +45,19 @@ public actor ImageDownloader {
     public init(configuration: Configuration = Configuration()) throws(WebImageError) {
         try configuration.validate()
         let multi = try CurlMulti()
-        let reference = DownloaderReference()
+        let reference = WeakReference<ImageDownloader>()
         executor = ThreadExecutor(
             name: "downloader", wake: { multi.wake() },
             turn: { maySleep in
                 // No strong reference while asleep: a released downloader must be able to end.
                 let (sleep, hasResults) =
-                    reference.downloader?.assumeIsolated { $0.loop.turn() } ?? (0, false)
+                    reference.object?.assumeIsolated { $0.loop.turn() } ?? (0, false)
                 guard maySleep && sleep > 0 else { return }
                 if hasResults {
                     // As long as transfers go on, results are collected.
                     let end = multi.poll(milliseconds: 0)
                     guard end != .ready else { return }
-                    reference.downloader?.assumeIsolated { $0.loop.handOver() }
+                    reference.object?.assumeIsolated { $0.loop.handOver() }
                     // The next poll would not see the wake-up for what has been enqueued.
                     guard end != .wake else { return }
                 }
@@ -67,12 +67,12 @@ public actor ImageDownloader {
         let spooling = SpoolingTransfers(wake: { multi.wake() })
         session = CurlSession(
             configuration, sockets: multi.sockets, closed: blockedEndpoints, spooling: spooling,
-            didReleaseJar: { jar in reference.downloader?.perform { $0.session.forget(jar) } })
+            didReleaseJar: { jar in reference.object?.perform { $0.session.forget(jar) } })
         unchecked = UncheckedBodies(wake: { multi.wake() })
         let (proven, silent) = (ProvenSites(), SilentHosts())
         admission = DownloadAdmission(
             configuration, proven: proven, silent: silent, sockets: multi.names, closed: blockedEndpoints,
-            readRobots: { site, profile in reference.downloader?.readRobots(of: site, profile) })
+            readRobots: { site, profile in reference.object?.readRobots(of: site, profile) })
         transfers = RunningTransfers(multi, session: session, spooling: spooling)
         loop = DownloadLoop(
             configuration, admission: admission, session: session, transfers: transfers, unchecked: unchecked,
@@ -403,11 +403,4 @@ public actor ImageDownloader {
     private func didReadRobots(of site: RobotsSite, _ result: Result<DownloadedImage, WebImageError>) {
         loop.end(admission.didReadRobots(of: site, result))
     }
-}
-
-private final class DownloaderReference: Sendable {
-    private struct Weak: Sendable { weak var downloader: ImageDownloader? }
-    private let weak = Locked(Weak())
-    var downloader: ImageDownloader? { weak.withLock { $0.downloader } }
-    func set(_ downloader: ImageDownloader) { weak.withLock { $0.downloader = downloader } }
 }

@@ -4,7 +4,7 @@ internal import Glibc
 internal import Threading
 
 /// The thread of a ``NameServer``: an epoll loop that receives queries, and sends each answer when it is due.
-actor NameServerLoop {
+actor NameServerLoop: EpollLoop {
     /// Where an answer goes.
     private enum Peer {
         case datagram(sockaddr_storage, socklen_t)
@@ -36,15 +36,8 @@ actor NameServerLoop {
             close(datagrams)
             throw OriginError("cannot make an epoll instance")
         }
-        let reference = LoopReference()
-        executor = ThreadExecutor(
-            name: "names", wake: { epoll.wake() },
-            turn: { maySleep in
-                // No strong reference while asleep: a released server must be able to end.
-                let timeout = maySleep ? reference.loop?.assumeIsolated { $0.sleepMilliseconds } ?? -1 : 0
-                let count = epoll.wait(milliseconds: timeout)
-                reference.loop?.assumeIsolated { $0.turn(events: count) }
-            })
+        let reference = WeakReference<NameServerLoop>()
+        executor = ThreadExecutor(name: "names", epoll: epoll, loop: reference)
         self.epoll = epoll
         self.state = state
         self.listener = listener
@@ -66,12 +59,9 @@ actor NameServerLoop {
         due = []
     }
 
-    private var sleepMilliseconds: Int32 {
-        guard let next = due.first?.time else { return -1 }
-        return Int32(max(0, min(60_000, ((next - MonotonicClock.now) * 1000).rounded(.up))))
-    }
+    var nextTurn: Double { due.first?.time ?? .infinity }
 
-    private func turn(events count: Int) {
+    func turn(events count: Int) {
         for index in 0..<count {
             guard let event = epoll.event(index) else { continue }
             switch event.token {
@@ -169,13 +159,6 @@ actor NameServerLoop {
             _ = Glibc.send(socket, framed, framed.count, Int32(MSG_NOSIGNAL))
         }
     }
-}
-
-private final class LoopReference: Sendable {
-    private struct Weak: Sendable { weak var loop: NameServerLoop? }
-    private let weak = Locked(Weak())
-    var loop: NameServerLoop? { weak.withLock { $0.loop } }
-    func set(_ loop: NameServerLoop) { weak.withLock { $0.loop = loop } }
 }
 
 /// A TCP listener and a UDP socket on one port.

@@ -3,7 +3,7 @@ internal import Glibc
 internal import Threading
 
 /// The server's single thread: an epoll loop that accepts, reads, responds and schedules delayed responses.
-actor OriginLoop {
+actor OriginLoop: EpollLoop {
     private static let listenerToken: UInt64 = 0
     private nonisolated let executor: ThreadExecutor
     private nonisolated let epoll: Epoll
@@ -29,15 +29,8 @@ actor OriginLoop {
             close(listener)
             throw error
         }
-        let reference = LoopReference()
-        executor = ThreadExecutor(
-            name: "origin", wake: { epoll.wake() },
-            turn: { maySleep in
-                // No strong reference while asleep: a released server must be able to end.
-                let timeout = maySleep ? reference.loop?.assumeIsolated { $0.sleepMilliseconds } ?? -1 : 0
-                let count = epoll.wait(milliseconds: timeout)
-                reference.loop?.assumeIsolated { $0.turn(events: count) }
-            })
+        let reference = WeakReference<OriginLoop>()
+        executor = ThreadExecutor(name: "origin", epoll: epoll, loop: reference)
         self.epoll = epoll
         self.state = state
         self.listener = listener
@@ -58,13 +51,9 @@ actor OriginLoop {
         for id in Array(connections.keys) { end(id) }
     }
 
-    private var sleepMilliseconds: Int32 {
-        let next = min(nextWake, acceptAgain ?? .infinity)
-        guard next < .infinity else { return -1 }
-        return Int32(max(0, min(60_000, ((next - MonotonicClock.now) * 1000).rounded(.up))))
-    }
+    var nextTurn: Double { min(nextWake, acceptAgain ?? .infinity) }
 
-    private func turn(events count: Int) {
+    func turn(events count: Int) {
         for index in 0..<count {
             guard let event = epoll.event(index) else { continue }
             if event.token == Self.listenerToken {
@@ -201,11 +190,4 @@ actor OriginLoop {
             $0.openConnections -= 1
         }
     }
-}
-
-private final class LoopReference: Sendable {
-    private struct Weak: Sendable { weak var loop: OriginLoop? }
-    private let weak = Locked(Weak())
-    var loop: OriginLoop? { weak.withLock { $0.loop } }
-    func set(_ loop: OriginLoop) { weak.withLock { $0.loop = loop } }
 }

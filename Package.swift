@@ -24,7 +24,6 @@ let redisLibraries: [LinkerSetting] =
 let argumentParser: Target.Dependency = .product(name: "ArgumentParser", package: "swift-argument-parser")
 let deque: Target.Dependency = .product(name: "DequeModule", package: "swift-collections")
 let heap: Target.Dependency = .product(name: "HeapModule", package: "swift-collections")
-let nio: [Target.Dependency] = ["NIOCore", "NIOPosix", "NIOHTTP1"].map { .product(name: $0, package: "swift-nio") }
 
 let package = Package(
     name: "prefetch",
@@ -39,7 +38,6 @@ let package = Package(
         // Exact, so that two builds of one commit are of the same sources of these.
         .package(url: "https://github.com/apple/swift-argument-parser", exact: "1.8.2"),
         .package(url: "https://github.com/apple/swift-collections", exact: "1.6.0"),
-        .package(url: "https://github.com/apple/swift-nio", exact: "2.101.2"),
     ],
     targets: [
         // Doors to C. Each is entered by one Swift module and by few files of it (scripts/check).
@@ -77,9 +75,7 @@ let package = Package(
             swiftSettings: settings),
         .target(
             name: "PrefetchCommands",
-            dependencies: [
-                "Prefetch", "Queue", "WebImage", "Redis", "Threading", "CLinux", argumentParser,
-            ] + nio,
+            dependencies: ["Prefetch", "Queue", "WebImage", "Redis", "Threading", "CLinux", argumentParser],
             swiftSettings: settings),
         .executableTarget(
             name: "prefetch-coord", dependencies: ["PrefetchCommands", "Demonstration", argumentParser],

@@ -63,7 +63,7 @@ public struct HTTPHeader: Sendable, Hashable {
     /// Conditional headers and browser client hints.
     private static let safePrefixes = ["if-", "sec-ch-", "sec-fetch-", "sec-gpc"]
 
-    private static func isTokenByte(_ byte: UInt8) -> Bool {
+    package static func isTokenByte(_ byte: UInt8) -> Bool {
         switch byte {
         case 0x30...0x39, 0x41...0x5a, 0x61...0x7a: true
         default: "!#$%&'*+-.^_`|~".utf8.contains(byte)

@@ -75,7 +75,7 @@ def main():
     parser.add_argument("--build-limit", type=float, default=360, metavar="S", help="seconds until the demo begins (360)")
     parser.add_argument("--demo-limit", type=float, default=10, metavar="S", help="seconds of the demo (10)")
     parser.add_argument("--packages", nargs="*", metavar="NAME",
-                        default=["ArgumentParser", "DequeModule", "HeapModule", "NIOCore", "NIOPosix", "NIOHTTP1"],
+                        default=["ArgumentParser", "DequeModule", "HeapModule"],
                         help="modules of other packages, built once more by themselves to see what they cost")
     parser.add_argument("--json", action="store_true", help="print the figures as one object")
     options = parser.parse_args()

@@ -1,150 +1,141 @@
-internal import NIOCore
-internal import NIOHTTP1
+internal import Glibc
+internal import Threading
 
-/// One connection to ``MetricsServer``: one request, its response, and the end. Clients that are slow, send too much or exceed the limit of
-/// connections are disconnected, and block no others.
-final class MetricsConnection: ChannelDuplexHandler {
-    typealias InboundIn = HTTPServerRequestPart
-    typealias OutboundIn = MetricsServer.Response
-    typealias OutboundOut = HTTPServerResponsePart
-
+/// One connection to ``MetricsServer``: one request, its response, and the end. Clients that are slow or send too much are disconnected,
+/// and block no others.
+final class MetricsConnection {
     private enum State {
         case reading
-        case answering(isHead: Bool)
+        case answering
         case sending
         case sent
+        case over
     }
 
-    private static let maxBytes = 8_192
-    /// Timeout of a request, and of a response.
-    private static let waitLimit = TimeAmount.seconds(5)
+    /// Timeout of a request, and of a response, in seconds.
+    private static let waitLimit = 5.0
     /// Time for the client to close after the response.
-    private static let closeTimeout = TimeAmount.seconds(1)
+    private static let closeTimeout = 1.0
 
-    private let room: MetricsConnections
-    private let names: ListenNames
-    private let ask: (MetricsServer.Request) -> Void
+    /// In seconds of ``MonotonicClock``.
+    private(set) var deadline = MonotonicClock.now + waitLimit
+    private let socket: Int32
+    private let number: UInt64
+    private let epoll: Epoll
+    private var head: MetricsHead
     private var state = State.reading
-    private var hasBytes = false
     private var hasEnded = false
-    private var deadline: Scheduled<Void>?
+    private var unsent: ArraySlice<UInt8> = []
 
-    private init(room: MetricsConnections, names: ListenNames, ask: @escaping (MetricsServer.Request) -> Void) {
-        (self.room, self.names, self.ask) = (room, names, ask)
-    }
-
-    /// Sets up an accepted connection on its event loop.
-    /// * `room`: the connections of the server.
+    /// * `socket`: accepted; closed when the last reference is released.
+    /// * `number`: the token of its events.
     /// * `names`: accepted hosts.
-    /// * `ask`: receives the request; the response is then written to the channel.
-    static func prepare(
-        _ channel: any Channel, room: MetricsConnections, names: ListenNames,
-        ask: @escaping (MetricsServer.Request) -> Void
-    ) throws {
-        var limits = NIOHTTPDecoderLimitConfiguration()
-        (limits.maxHeaderFieldSize, limits.maxHeaderListSize) = (maxBytes, maxBytes)
-        let decoder = HTTPRequestDecoder(leftOverBytesStrategy: .dropBytes, limitConfiguration: limits)
-        try channel.pipeline.syncOperations.addHandlers(
-            HTTPResponseEncoder(),
-            // The limits count names and values; the decoder would buffer blanks between the two without limit.
-            ByteToMessageHandler(decoder, maximumBufferSize: maxBytes),
-            MetricsConnection(room: room, names: names, ask: ask))
+    init(_ socket: Int32, number: UInt64, epoll: Epoll, names: ListenNames) {
+        (self.socket, self.number, self.epoll, head) = (socket, number, epoll, MetricsHead(names: names))
+        watch()
     }
 
-    func channelActive(context: ChannelHandlerContext) {
-        let channel = context.channel
-        guard room.enter(ObjectIdentifier(channel), close: { channel.close(promise: nil) }) else {
-            return context.close(promise: nil)
+    deinit { close(socket) }
+
+    var isOver: Bool { state == .over }
+
+    /// Whether nobody waits for a response: none has been asked for, or it has been sent.
+    var isReplaceable: Bool { state == .reading || state == .sent }
+
+    /// Receives and sends what is possible now.
+    /// - Returns: the request, when it is complete; ``respond(_:)`` has to follow.
+    func handle(_ event: Epoll.Event) -> MetricsServer.Request? {
+        guard !event.isBroken else {
+            // It keeps its place until its response is there, so that there are never more requests in work than places.
+            if state == .answering { epoll.forget(socket) } else { state = .over }
+            return nil
         }
-        cutOff(in: Self.waitLimit, context)
+        if event.isWritable && state == .sending { send() }
+        let request = event.isReadable ? receive() : nil
+        watch()
+        return request
     }
 
-    func channelInactive(context: ChannelHandlerContext) {
-        deadline?.cancel()
-        room.leave(ObjectIdentifier(context.channel))
+    func respond(_ response: MetricsServer.Response) {
+        unsent = Self.bytes(of: response, withBody: !head.isOfHEAD)[...]
+        (state, deadline) = (.sending, MonotonicClock.now + Self.waitLimit)
+        send()
+        watch()
     }
 
-    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    /// Ends it at its deadline.
+    func expire() {
+        if state == .reading && !head.isEmpty { refuse(408) } else { state = .over }
+    }
+
+    private func refuse(_ status: Int) {
+        respond(MetricsServer.Response(status: status, body: "\(status) \(Self.reasons[status] ?? "")\n"))
+    }
+
+    private func watch() {
+        if state != .over { epoll.watch(socket, token: number, reads: !hasEnded, writes: state == .sending) }
+    }
+
+    private func receive() -> MetricsServer.Request? {
+        var code: Int32 = 0
+        let part = [UInt8](unsafeUninitializedCapacity: 16_384) { place, count in
+            let received = recv(socket, place.baseAddress, place.count, 0)
+            (count, code) = (max(0, received), received < 0 ? errno : 0)
+        }
+        guard code == 0 else {
+            // The next event says that it is broken.
+            if code != EAGAIN && code != EINTR && state != .answering { state = .over }
+            return nil
+        }
+        guard !part.isEmpty else {
+            // A client that half-closes (nc -N) still gets the response.
+            hasEnded = true
+            if state == .reading && !head.isEmpty {
+                refuse(400)
+            } else if state == .reading || state == .sent {
+                state = .over
+            }
+            return nil
+        }
         // Data after the head, a body or another request, is discarded.
-        guard case .reading = state, case .head(let head) = Self.unwrapInboundIn(data) else { return }
-        guard head.uri.hasPrefix("/") else { return refuse(400, context) }
-        guard head.method == .GET || head.method == .HEAD else { return refuse(405, context) }
-        let hosts = head.headers["host"]
-        guard hosts.count <= 1 else { return refuse(400, context) }
-        if let host = hosts.first, !names.contains(host) { return refuse(421, context) }
-        room.hasAsked(ObjectIdentifier(context.channel))
-        deadline?.cancel()
-        state = .answering(isHead: head.method == .HEAD)
-        let path = String(head.uri.prefix { $0 != "?" })
-        ask(MetricsServer.Request(path: path, accept: head.headers["accept"].joined(separator: ",")))
-    }
-
-    func channelReadComplete(context: ChannelHandlerContext) { hasBytes = true }
-
-    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
-        guard event as? ChannelEvent == .inputClosed else { return }
-        hasEnded = true
-        switch state {
-        case .reading, .sent: context.close(promise: nil)
-        case .answering, .sending: break
+        guard state == .reading else { return nil }
+        switch head.take(part) {
+        case .incomplete: return nil
+        case .refused(let status):
+            refuse(status)
+            return nil
+        case .request(let request):
+            (state, deadline) = (.answering, .infinity)
+            return request
         }
     }
 
-    func errorCaught(context: ChannelHandlerContext, error: any Error) {
-        switch error {
-        case HTTPParserError.headerOverflow, is ByteToMessageDecoderError.PayloadTooLargeError: refuse(431, context)
-        case is HTTPParserError: refuse(400, context)
-        // More of a refused request.
-        case is ByteToMessageDecoderError: break
-        default: context.close(promise: nil)
+    private func send() {
+        while !unsent.isEmpty {
+            let count = unsent.withUnsafeBytes { Glibc.send(socket, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
+            guard count >= 0 else {
+                if errno != EAGAIN && errno != EINTR { state = .over }
+                return
+            }
+            unsent.removeFirst(count)
         }
+        // Closing with unread bytes resets the connection, and may lose the response: the client closes it (RFC 9112, 9.6).
+        guard !hasEnded && shutdown(socket, Int32(SHUT_WR)) == 0 else { return state = .over }
+        (state, deadline) = (.sent, MonotonicClock.now + Self.closeTimeout)
     }
 
-    func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
-        send(Self.unwrapOutboundIn(data), context).cascade(to: promise)
-    }
-
-    private func refuse(_ code: Int, _ context: ChannelHandlerContext) {
-        guard case .reading = state else { return }
-        let status = HTTPResponseStatus(statusCode: code)
-        _ = send(MetricsServer.Response(status: code, body: "\(code) \(status.reasonPhrase)\n"), context)
-    }
-
-    private func send(_ response: MetricsServer.Response, _ context: ChannelHandlerContext) -> EventLoopFuture<Void> {
-        var isHead = false
-        if case .answering(true) = state { isHead = true }
-        state = .sending
-        cutOff(in: Self.waitLimit, context)
-        var headers: HTTPHeaders = [
-            "Content-Type": response.contentType, "Content-Length": String(response.body.utf8.count),
-            "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Connection": "close",
+    private static func bytes(of response: MetricsServer.Response, withBody: Bool) -> [UInt8] {
+        var lines = [
+            "HTTP/1.1 \(response.status) \(reasons[response.status] ?? "")", "Content-Type: \(response.contentType)",
+            "Content-Length: \(response.body.utf8.count)", "Cache-Control: no-store",
+            "X-Content-Type-Options: nosniff", "Connection: close",
         ]
-        if response.status == 405 { headers.add(name: "Allow", value: "GET, HEAD") }
-        let status = HTTPResponseStatus(statusCode: response.status)
-        let head = HTTPResponseHead(version: .http1_1, status: status, headers: headers)
-        context.write(Self.wrapOutboundOut(.head(head)), promise: nil)
-        if !isHead {
-            context.write(Self.wrapOutboundOut(.body(.byteBuffer(ByteBuffer(string: response.body)))), promise: nil)
-        }
-        let gone = context.eventLoop.makePromise(of: Void.self)
-        gone.futureResult.assumeIsolated().whenSuccess { self.leave(context) }
-        context.writeAndFlush(Self.wrapOutboundOut(.end(nil)), promise: gone)
-        return gone.futureResult
+        if response.status == 405 { lines.append("Allow: GET, HEAD") }
+        return Array((lines.map { $0 + "\r\n" }.joined() + "\r\n" + (withBody ? response.body : "")).utf8)
     }
 
-    /// Closing with unread bytes resets the connection, and may lose the response: the client closes it (RFC 9112, 9.6).
-    private func leave(_ context: ChannelHandlerContext) {
-        state = .sent
-        guard !hasEnded else { return context.close(promise: nil) }
-        cutOff(in: Self.closeTimeout, context)
-        context.close(mode: .output, promise: nil)
-    }
-
-    private func cutOff(in time: TimeAmount, _ context: ChannelHandlerContext) {
-        deadline?.cancel()
-        deadline = context.eventLoop.assumeIsolated().scheduleTask(in: time) {
-            if case .reading = self.state, self.hasBytes { return self.refuse(408, context) }
-            context.close(promise: nil)
-        }
-    }
+    private static let reasons = [
+        200: "OK", 400: "Bad Request", 404: "Not Found", 405: "Method Not Allowed", 408: "Request Timeout",
+        421: "Misdirected Request", 431: "Request Header Fields Too Large", 503: "Service Unavailable",
+    ]
 }

@@ -1,5 +1,6 @@
 internal import Glibc
 @testable import Origin
+import TestSupport
 import Testing
 
 @Suite("Origin server", .timeLimit(.minutes(5)))
@@ -145,7 +146,7 @@ struct OriginServerTests {
         #expect(client.readAll().isEmpty)
         #expect(server.openConnectionCount == 0)
         #expect(server.currentRequestCount == 0)
-        #expect(throws: OriginError.self) { try RawClient(port: port) }
+        #expect(throws: RawClient.Refused.self) { try RawClient(port: port) }
     }
 
     @Test("Four hundred connections are served at once")

@@ -20,7 +20,6 @@ package actor RedisConnection {
     private var contextInterrupts = 0
     private var route: RedisRoute
     private var node: RedisConfiguration.Endpoint
-    private var serverID: String?
     /// Number of connections so far. If it has changed, the server may be a different one or have lost data.
     package private(set) var connections = 0
 
@@ -198,7 +197,6 @@ package actor RedisConnection {
                 route.arrived(at: target.endpoint, nodes: nodes)
                 node = target.endpoint
                 self.context = context
-                serverID = nil
                 connections += 1
                 return context
             case .elsewhere(let next): target.endpoint = next
@@ -240,17 +238,6 @@ extension RedisConnection {
         let again = try pipeline(missing.map { calls[$0].script.command(calls[$0], byDigest: nil) })
         for (index, value) in zip(missing, again) { values[index] = value }
         return values
-    }
-
-    /// Like ``run(_:)``, and returns the server's `run_id`, which is fetched once per connection.
-    package func runNamingServer(
-        _ calls: [RedisScriptCall]
-    ) throws(RedisError) -> (values: [RedisValue], server: String) {
-        let values = try run(calls)
-        if let serverID { return (values, serverID) }
-        let id = RedisServerFacts(info: try command(["INFO", "server"]).string ?? "").runID
-        serverID = id
-        return (values, id)
     }
 
     private func load(_ calls: [RedisScriptCall]) throws(RedisError) {

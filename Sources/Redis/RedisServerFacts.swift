@@ -9,13 +9,11 @@ package struct RedisServerFacts: Sendable, Equatable {
     package var isAOFEnabled: Bool
     package var isLoading: Bool
     package var isCluster: Bool
-    /// Changes with every start of the server.
-    package var runID: String
 
     /// Parses the text of INFO; missing fields get harmless values.
     package init(info: String) {
         (version, maxmemoryPolicy, maxmemory, usedMemory) = ("0", "noeviction", 0, 0)
-        (isAOFEnabled, isLoading, isCluster, runID) = (false, false, false, "")
+        (isAOFEnabled, isLoading, isCluster) = (false, false, false)
         // By bytes: it has 200 lines, and each command reads them.
         for line in info.utf8.split(whereSeparator: { $0 == UInt8(ascii: "\r") || $0 == UInt8(ascii: "\n") }) {
             guard let colon = line.firstIndex(of: UInt8(ascii: ":")) else { continue }
@@ -28,7 +26,6 @@ package struct RedisServerFacts: Sendable, Equatable {
             case "aof_enabled": isAOFEnabled = value == "1"
             case "loading": isLoading = value == "1"
             case "cluster_enabled": isCluster = value == "1"
-            case "run_id": runID = String(value)
             default: break
             }
         }

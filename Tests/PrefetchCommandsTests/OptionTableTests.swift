@@ -53,7 +53,6 @@ struct OptionTableTests {
         "--resume",
         "--slot", "--allow-failures", "--json", "--quiet",
         "--version", "--help", "--workers", "--manifest", "--overwrite", "--out", "--format", "--caption-column",
-        "--history",
         "--burst", "--progress", "--color",
         "--dry-run", "--limit", "--log-format", "--show-secrets",
     ]

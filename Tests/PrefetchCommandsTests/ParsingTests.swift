@@ -152,7 +152,7 @@ struct ParsingTests {
     func runWorker() throws {
         var given = RunWorker(redis: "unix:///c/.prefetch/redis/redis.sock?db=0", cache: "/c d")
         #expect(RunWorker(given.words) == nil, "without its document it is a command that somebody typed")
-        (given.queue, given.history, given.showsSecrets) = ("q", "/h", true)
+        (given.queue, given.showsSecrets) = ("q", true)
         for words in [given.words, RunWorker(redis: "unix:///r", cache: "./c").words] {
             let read = try #require(RunWorker(words + [WorkerSupervisor.inheritedOption, "7"]))
             let noting = try #require(RunWorker(words + [WorkerSupervisor.inheritedOption, "7,9,1"]))

@@ -72,7 +72,6 @@ final class ClaimLoop {
             switch result {
             case .claimed(let claims) where !claims.isEmpty:
                 (claimedAt, lacksWork) = (.now, false)
-                worker.configuration.history?.claimed(name, claims)
                 for claim in claims {
                     let run = JobRun(claim: claim, worker: name)
                     let entry = jobs.add(run)

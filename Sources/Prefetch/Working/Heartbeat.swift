@@ -27,7 +27,6 @@ actor Heartbeat {
         case failed(RedisError)
         /// The disk does not respond: nothing new may start. Sent with each heartbeat while that lasts.
         case held
-        case released(worker: String, jobs: [String])
         case goesOn
     }
 
@@ -216,7 +215,6 @@ actor Heartbeat {
         do throws(RedisError) {
             try await queue.jobs.release(worker: worker, jobs: kept.map(\.claim.name), leaving: false)
             for job in kept { jobs.didReturn(job.id) }
-            post(.released(worker: worker, jobs: kept.map(\.claim.job.name)))
         } catch {
             // Retried with the next heartbeat, otherwise the lease expires.
         }

@@ -163,7 +163,6 @@ final class HeartbeatLoop {
             isHeld = true
             _ = worker.jobs.revokePermits(nil)
             await worker.endRevoked()
-        case .released(let name, let jobs): worker.configuration.history?.released(name, jobs)
         case .goesOn:
             if isHeld { onEvent(.held(false)) }
             isHeld = false

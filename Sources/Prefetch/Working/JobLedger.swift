@@ -11,8 +11,6 @@ final class JobLedger: Sendable {
         func settle(_ items: [SettledEntry]) { ledger.settle(id, items) }
         /// Marks its URLs up to a position as started.
         func begin(through position: Int) { ledger.begin(id, through: position) }
-        /// Records that a URL is requested: it was not in the cache.
-        func noteRequest(_ position: Int) { ledger.noteRequest(id, position) }
         /// Leaves URLs open that this worker will not end.
         func leave(count: Int = 1) { ledger.leave(id, count: count) }
         /// Records that a URL of it failed by the worker's own network.
@@ -34,14 +32,7 @@ final class JobLedger: Sendable {
     let reports = WakeSignal()
     /// Rings when there is room for another job.
     let room = WakeSignal()
-    private let history: HistoryLog?
-    private let state: Locked<State>
-
-    /// * `history`: records outcomes.
-    init(history: HistoryLog? = nil) {
-        self.history = history
-        state = Locked(State())
-    }
+    private let state = Locked(State())
 
     /// Makes ``room`` ring once when fewer than `count` URLs are open, immediately if they are now.
     func wake(below count: Int) {
@@ -84,8 +75,6 @@ final class JobLedger: Sendable {
     }
 
     fileprivate func settle(_ id: Int, _ items: [SettledEntry]) {
-        // Before they can be reported.
-        if let history, let run = state.withLock({ $0.runs[id] }) { history.settled(run.worker, run.claim.job, items) }
         let (isDue, hasRoom) = state.withLock { state in
             guard let index = state.runs.index(forKey: id) else { return (false, false) }
             // Outcomes of a job that is on the list again are reported at once, to save other workers from repeating them.
@@ -139,11 +128,6 @@ final class JobLedger: Sendable {
             state.runs[id]?.isReturned = true
             Self.removeIfDone(id, from: &state)
         }
-    }
-
-    fileprivate func noteRequest(_ id: Int, _ position: Int) {
-        guard let history, let run = state.withLock({ $0.runs[id] }) else { return }
-        history.began(run.worker, run.claim.job, position: position)
     }
 
     fileprivate func end(_ id: Int) {

@@ -30,8 +30,6 @@ extension PrefetchWorker {
         package var filtersAreUsers = false
         /// Called with events for the user.
         public var onEvent: @Sendable (Event) -> Void = { _ in }
-        /// Records its events, for `fsck --history`.
-        package var history: HistoryLog?
         /// Notes which URLs it decodes, for the parent process.
         package var notes: DecodeNotes.Writer?
 

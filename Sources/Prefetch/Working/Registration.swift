@@ -87,7 +87,6 @@ final class Registration: Sendable {
         }
         guard isNews else { return }
         configuration.onEvent(.lost(lost))
-        configuration.history?.lost(lost)
         defer { state.withLock { $0.isJoining = false } }
         while !Task.isCancelled && !shutdown.draining.isOpen {
             let (name, about) = nextName()
@@ -119,7 +118,6 @@ final class Registration: Sendable {
     private func isIn(_ joined: Bool?, as name: String) -> Bool {
         if joined == false { state.withLock { $0.losses += 1 } }
         guard joined == true else { return false }
-        configuration.history?.joined(name)
         configuration.onEvent(.joined(name))
         return true
     }

@@ -53,7 +53,6 @@ final class ReportLoop {
         let name = worker.registration.name
         do throws(RedisError) {
             try await last.jobs.release(worker: name, leaving: true)
-            worker.configuration.history?.left(name)
         } catch {
             // Redis is unreachable: the lease expires and the jobs are reaped.
         }
@@ -79,14 +78,10 @@ final class ReportLoop {
         let name = worker.registration.name
         let call = worker.redis.calls.begin()
         defer { worker.redis.calls.end(call) }
-        let history = worker.configuration.history
-        let number = history?.sent(name, reports) ?? 0
         // Jobs that ended with open URLs go back without counting a delivery.
         var unfinished: [(id: Int, run: JobRun)] = []
         do throws(RedisError) {
-            let (answers, server) = try await queue.reports.send(
-                reports, worker: name, cache: cache, namesServer: history != nil)
-            history?.confirmed(name, number, server: server, reports, answers)
+            let answers = try await queue.reports.send(reports, worker: name, cache: cache)
             worker.redis.answers()
             for ((id, run, context, _), answer) in zip(ready, answers) {
                 count(answer.first, of: run)
@@ -137,7 +132,6 @@ final class ReportLoop {
             try await queue.jobs.release(
                 worker: name, jobs: own.map { $0.run.claim.name },
                 doubted: Set(texts: own.filter(\.run.isDoubted).map { $0.run.claim.name }), leaving: false)
-            worker.configuration.history?.released(name, own.map { $0.run.claim.job.name })
         }
         for (id, _) in unfinished { worker.jobs.didReturn(id) }
     }

@@ -175,9 +175,6 @@ struct URLRun: Sendable {
             request.options.formUnion(job.priority.option)
         }
         request.permit = job.permit
-        if worker.configuration.history != nil {
-            request.willUseNetwork = { [job, position] in job.entry.noteRequest(position) }
-        }
         if let notes = worker.configuration.notes {
             let suspect = job.suspect(at: position)
             request.decodeNote = DecodeNote(begin: { notes.begin(suspect) }, end: { notes.end($0) })

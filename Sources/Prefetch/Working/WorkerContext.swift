@@ -30,7 +30,7 @@ final class WorkerContext: Sendable {
         redis = PersistentQueue(queue, shutdown: shutdown, warningLog: warningLog, onEvent: configuration.onEvent)
         keeper = CacheKeeper(manager.cache.disk, limits: configuration.cacheLimits)
         faults = LocalFaults(manager.cache.disk, keeper: keeper, shutdown: shutdown, onEvent: configuration.onEvent)
-        jobs = JobLedger(history: configuration.history)
+        jobs = JobLedger()
         slots = URLSlots(limit: URLSlots.limit(of: configuration.maxConcurrentDownloads.initial))
         batches = BatchContexts(
             redis, keeper: keeper, pool: manager.pool, downloader: manager.downloader,

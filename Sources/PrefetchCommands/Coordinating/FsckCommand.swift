@@ -14,13 +14,11 @@ struct FsckCommand: AsyncParsableCommand {
             Examples:
               prefetch-coord fsck --cache ./cache
               prefetch-coord fsck urls-7f3a --json
-              prefetch-coord fsck urls-7f3a --history ./history
               prefetch-coord fsck urls-7f3a --cache ./cache --list ./moved/urls.txt
 
             It changes nothing: it prints each disagreement, and the commands that get rid of
             it; exit code 1 if there is one. With --cache it also checks that every image this
-            cache should have is there; with --history that the recorded events of the workers
-            explain every outcome.
+            cache should have is there.
 
             A batch that Redis half lost is removed and submitted again: images that are in
             the cache end as hit. What belongs to no batch is healed by the workers.
@@ -31,12 +29,6 @@ struct FsckCommand: AsyncParsableCommand {
 
     @Option(help: .file("The list of the batch, if it has been moved."), completion: .file())
     var list: String?
-
-    @Option(help: .folder("Folder with the recorded events of the workers (prefetch-worker --history)."))
-    var history: String?
-
-    @Option(help: .file("With --history: expected outcomes, one 'LINE<TAB>OUTCOME[|OUTCOME]' per line."))
-    var expect: String?
 
     @Flag(help: "Print every finding. (default: the first \(FsckFindings.mostShown))")
     var all = false
@@ -49,13 +41,10 @@ struct FsckCommand: AsyncParsableCommand {
     @OptionGroup(title: "Redis") var readOnly: ReadOnlyCacheOptions
 
     func validate() throws {
-        guard history != nil || expect == nil else { throw ValidationError("--expect goes with --history") }
         guard list == nil || batch != nil else { throw ValidationError("--list is about one batch: name it") }
-        guard expect == nil || batch != nil else { throw ValidationError("--expect is about one batch: name it") }
     }
 
     func run() async throws {
-        let histories = try history.map { try HistoryOutput(folder: $0, expect: expect) }
         let list = try GivenList.repeatable(list)
         try await Session.with(location) { session in
             let ids = try await ids(session.queue)
@@ -64,18 +53,15 @@ struct FsckCommand: AsyncParsableCommand {
                 for finding in try await QueueCheck(queue: session.queue).run() { findings.add(finding) }
             }
             var elsewhere: [(id: String, images: [BatchCache: Int])] = []
-            var pasts: [(id: String, result: HistoryCheck.Result)] = []
             for (id, check) in zip(ids, try await BatchCheck.checks(of: ids, queue: session.queue)) {
                 for finding in try await check.run() { findings.add(finding) }
                 let others = try await checkFiles(id, list, session, &findings)
                 if !others.isEmpty { elsewhere.append((id, others)) }
-                if let histories { pasts.append((id, try await histories.check(id, session.queue))) }
             }
             let dead = await Self.dead(session.queue)
             let commands = try await commands(findings.broken.sorted(), session.queue)
             if json {
-                let past = histories.map { _ in pasts.map { HistoryOutput.json($0.id, $0.result) } }
-                Console.print(FsckText.object(ids, findings, elsewhere, dead, commands.map(\.command), past).text)
+                Console.print(FsckText.object(ids, findings, elsewhere, dead, commands.map(\.command)).text)
             } else {
                 for finding in findings.shown { Console.print(FsckText.line(finding)) }
                 if findings.hidden > 0 {
@@ -88,9 +74,6 @@ struct FsckCommand: AsyncParsableCommand {
                 if dead.count > dead.elements.count {
                     Console.print("and \(Wording.count(dead.count - dead.elements.count)) more on the dead-letter list")
                 }
-                for past in pasts {
-                    for line in HistoryOutput.lines(past.id, past.result) { Console.print(line) }
-                }
                 Console.print(
                     findings.count == 0
                         ? "\(Wording.count(ids.count, "batch", "batches")), everything agrees"
@@ -101,7 +84,7 @@ struct FsckCommand: AsyncParsableCommand {
                 }
                 for (purpose, command) in commands { Console.note("\(purpose): \(command)") }
             }
-            if findings.count > 0 || pasts.contains(where: { !$0.result.isGood }) { throw ExitCode(1) }
+            if findings.count > 0 { throw ExitCode(1) }
         }
     }
 
@@ -194,7 +177,7 @@ enum FsckText {
     static func object(
         _ ids: [String], _ findings: FsckFindings, _ elsewhere: [(id: String, images: [BatchCache: Int])],
         _ dead: (elements: [[UInt8]], count: Int),
-        _ commands: [String], _ history: [JSONText]?
+        _ commands: [String]
     ) -> JSONText {
         let parts: [(String, JSONText)] = [
             ("v", .int(1)), ("checked", .array(ids.map { .string($0) })),
@@ -219,6 +202,6 @@ enum FsckText {
                 .object([("batch", .string(id)), ("images", .int(count)), ("cache", CacheText.object(cache))])
             }
         }
-        return .object(parts + (history.map { [("history", .array($0))] } ?? []))
+        return .object(parts)
     }
 }

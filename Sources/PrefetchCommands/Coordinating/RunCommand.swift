@@ -47,10 +47,6 @@ struct RunCommand: AsyncParsableCommand, BatchOptionGroups, FetchOptionGroups {
 
     @OptionGroup var output: OutputArguments
 
-    @Option(
-        help: .folder("Record every event of the workers in this folder, for fsck --history."), completion: .directory)
-    var history: String?
-
     @Flag(help: "Print the result as one JSON object.")
     var json = false
 
@@ -157,7 +153,7 @@ struct RunCommand: AsyncParsableCommand, BatchOptionGroups, FetchOptionGroups {
             workers: workers, allowFailures: allowFailures, json: json,
             progress: progress.mode(verbosity.level), isColoured: progress.isColoured, verbosity: verbosity.level,
             fetch: fetch, outputs: (try? output.targets()) ?? [],
-            showsSecrets: secrets.showSecrets, history: history.map(Shell.path))
+            showsSecrets: secrets.showSecrets)
     }
 
     /// One a core, at most 4.

@@ -23,8 +23,6 @@ struct RunSettings: Sendable {
     var overwrites = false
     /// Whether workers show secrets of URLs in what they write.
     var showsSecrets = false
-    /// Where workers keep what they did.
-    var history: String?
 
     /// What a command needs to find the same cache and queue, as it has to be typed.
     var location: String {

@@ -33,7 +33,6 @@ final class RunWorkers: Sendable {
                         redis: place.redis.withLock { $0 }?.redactedURL ?? "", cache: settings.cache)
                     worker.queue = settings.queue
                     worker.showsSecrets = settings.showsSecrets
-                    worker.history = settings.history
                     return worker.words
                 }, workers: settings.workers,
                 output: output?.descriptor ?? STDERR_FILENO, inherited: document.descriptor, notes: notes),

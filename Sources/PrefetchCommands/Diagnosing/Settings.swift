@@ -97,7 +97,6 @@ struct Settings {
             try trust(location, environment),
             setting("progress", option: nil, variable: "PREFETCH_PROGRESS", otherwise: "auto"),
             setting("allow_net", option: nil, variable: "PREFETCH_ALLOW_NET", otherwise: nil),
-            setting("history", option: nil, variable: "PREFETCH_HISTORY", otherwise: nil),
             setting("log_format", option: nil, variable: "PREFETCH_LOG_FORMAT", otherwise: "text"),
         ]
     }

@@ -14,7 +14,6 @@ enum EnvironmentNames {
         ("PREFETCH_PROGRESS", "how progress is printed, as --progress"),
         ("PREFETCH_ALLOW_NET", "private networks that are open, as --allow-net"),
         ("PREFETCH_DENY_NET", "networks that stay closed, as --deny-net"),
-        ("PREFETCH_HISTORY", "a folder for the events of workers, as --history"),
         ("PREFETCH_LOG_FORMAT", "how workers log, as --log-format"),
     ]
 

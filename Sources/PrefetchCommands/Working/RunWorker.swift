@@ -30,7 +30,6 @@ struct RunWorker {
     }
 
     var redis = "", cache = "", queue = "default"
-    var history: String?
     var showsSecrets = false
     /// Of the ``InheritedDocument``; the supervisor adds it.
     private(set) var inherited: Int32?
@@ -52,7 +51,6 @@ struct RunWorker {
                 case "--redis": redis = value
                 case "--cache": cache = value
                 case "--queue": queue = value
-                case "--history": history = value
                 case WorkerSupervisor.inheritedOption:
                     let numbers = value.utf8.split(separator: UInt8(ascii: ",")).map { Int32(String($0) ?? "") }
                     inherited = numbers.first ?? nil
@@ -71,7 +69,6 @@ struct RunWorker {
         var words = ["--redis", redis, "--cache", cache, "--quiet"]
         if queue != "default" { words += ["--queue", queue] }
         if showsSecrets { words.append("--show-secrets") }
-        if let history { words += ["--history", history] }
         return words
     }
 
@@ -90,7 +87,6 @@ struct RunWorker {
         worker.fetch = document.fetch
         (worker.isQuiet, worker.filtersAreUsers) = (true, true)
         worker.tellsResult = document.tellsResult
-        worker.history = history
         worker.notes = notes.flatMap { DecodeNotes.Writer(inherited: $0.descriptor, worker: $0.worker) }
         try await worker.run()
     }

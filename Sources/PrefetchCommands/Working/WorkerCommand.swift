@@ -47,12 +47,6 @@ public struct WorkerCommand: AsyncParsableCommand, FetchOptionGroups {
     var limitRateOfQueue: ByteSize?
 
     @Option(
-        help: .folder(
-            "Record every event of this worker in this folder, for fsck --history. (default: PREFETCH_HISTORY)"),
-        completion: .directory)
-    var history: String?
-
-    @Option(
         help: .value("format", "Log on standard error: text, json or auto. (default: PREFETCH_LOG_FORMAT, or text)"))
     var logFormat: LogFormat?
 
@@ -100,7 +94,6 @@ public struct WorkerCommand: AsyncParsableCommand, FetchOptionGroups {
         worker.minimumLevel = ValidationLevel(name: minimumLevel) ?? .none
         worker.maxImageBytes = maxSize.bytes
         worker.limitRateOfQueue = limitRateOfQueue?.bytes
-        worker.history = history
         worker.logFormat = logFormat
         try await worker.run()
     }

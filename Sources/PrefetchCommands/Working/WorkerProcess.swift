@@ -29,8 +29,6 @@ struct WorkerProcess: Sendable {
     var filtersAreUsers = false
     /// Where it notes what it decodes.
     var notes: DecodeNotes.Writer?
-    /// Folder; nil: PREFETCH_HISTORY.
-    var history: String?
     /// nil: PREFETCH_LOG_FORMAT, or text.
     var logFormat: LogFormat?
 
@@ -119,8 +117,6 @@ struct WorkerProcess: Sendable {
         configuration.minimumLevel = minimumLevel
         configuration.filtersAreUsers = filtersAreUsers
         configuration.notes = notes
-        let folder = history ?? ProcessInfo.processInfo.environment["PREFETCH_HISTORY"] ?? ""
-        if !folder.isEmpty { configuration.history = try HistoryLog(folder: folder, queue: queue) }
         let isQuiet = isQuiet
         let isJSON = try LogFormat.chosen(logFormat) == .json
         configuration.onEvent = { event in

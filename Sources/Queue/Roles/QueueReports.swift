@@ -43,34 +43,21 @@ package struct QueueReports: Sendable {
         package var refusal: String?
     }
 
-    /// Reports groups of outcomes in one round trip; `cache` has their images. Returns for each the outcomes this call was first to settle;
-    /// nil if the batch is no longer running, or refused them.
+    /// Reports groups of outcomes in one round trip; `cache` has their images.
     package func send(
         _ reports: [Report], worker: String, cache: BatchCache? = nil
-    ) async throws(RedisError) -> [[(position: Int, outcome: PrefetchOutcome)]?] {
-        try await send(reports, worker: worker, cache: cache, namesServer: false).answers.map {
-            $0.isOver || $0.refusal != nil ? nil : $0.first
-        }
-    }
-
-    /// The same; also returns which start of Redis has replied, if `namesServer`.
-    package func send(
-        _ reports: [Report], worker: String, cache: BatchCache?, namesServer: Bool
-    ) async throws(RedisError) -> (answers: [Answer], server: String) {
+    ) async throws(RedisError) -> [Answer] {
         let groups = Self.groups(of: reports)
         let calls = groups.map { group in
             RedisScriptCall(
                 Self.report, keys: [RedisArgument(redis.keys.root)],
                 arguments: Self.arguments(of: group, worker: worker, cache: cache))
         }
-        let answer = try await redis.patiently { () async throws(RedisError) in
-            let (replies, server) =
-                namesServer
-                ? try await redis.connection.runNamingServer(calls) : (try await redis.connection.run(calls), "")
-            return (try ScriptRunner.withoutTransient(replies), server)
+        let replies = try await redis.patiently { () async throws(RedisError) in
+            try ScriptRunner.withoutTransient(try await redis.connection.run(calls))
         }
         var results = [Answer](repeating: Answer(), count: reports.count)
-        for (group, value) in zip(groups, answer.0) {
+        for (group, value) in zip(groups, replies) {
             let batch = group[0].report.batch.id
             // Unforeseen errors are blamed on this batch: the reports of others count.
             let error = value.error?.asError
@@ -97,7 +84,7 @@ package struct QueueReports: Sendable {
                 for (number, _) in group { results[number].refusal = message }
             }
         }
-        return (results, answer.1)
+        return results
     }
 
     /// Splits reports into calls so that none blocks Redis for milliseconds: up to 16 jobs of one batch, and up to 64 records besides

@@ -54,7 +54,7 @@ struct ManyBatchesTests {
                 }
                 guard !reports.isEmpty else { continue }
                 finished += try await queue.reports.send(reports, worker: "w\(worker)").reduce(0) {
-                    $0 + ($1?.count ?? 0)
+                    $0 + ($1.counted?.count ?? 0)
                 }
             }
         }

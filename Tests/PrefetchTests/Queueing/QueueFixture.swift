@@ -121,7 +121,7 @@ struct QueueFixture {
     @discardableResult
     func finish(_ job: PrefetchJob, _ worker: String, _ outcome: PrefetchOutcome = .downloaded) async throws -> Int? {
         let report = Self.report(job, Array(repeating: outcome, count: job.entries.count))
-        return try await queue.reports.send([report.current(in: queue)], worker: worker)[0]?.count
+        return try await queue.reports.send([report.current(in: queue)], worker: worker)[0].counted?.count
     }
 
     /// What does not agree in these batches.
@@ -158,4 +158,9 @@ extension PrefetchJob {
         QueueJobs.Claim(
             job: self, nonce: batch, outcomes: Array(repeating: 0, count: entries.count), deliveries: 0, marks: 0)
     }
+}
+
+extension QueueReports.Answer {
+    /// The outcomes that this call was first to settle; nil if the batch is over, or refused them.
+    var counted: [(position: Int, outcome: PrefetchOutcome)]? { isOver || refusal != nil ? nil : first }
 }

@@ -186,12 +186,12 @@ private struct QueueModel {
         let report = QueueFixture.report(job, outcomes, isFinal: isFinal)
         let results = try await fixture.queue.reports.send(
             chance(30) ? [report, report] : [report], worker: worker.name)
-        for item in results[0] ?? [] {
+        for item in results[0].counted ?? [] {
             let known = settled[job.batch, default: [:]].updateValue(item.outcome, forKey: job.base + item.position)
             #expect(known == nil, "\(job.batch) \(job.base + item.position) was settled twice")
             #expect(outcomes[item.position] == item.outcome)
         }
-        if results.count == 2 { #expect(results[1]?.isEmpty ?? true) }
+        if results.count == 2 { #expect(results[1].counted?.isEmpty ?? true) }
         if isFinal { worker.jobs.removeAll { $0 == job } }
     }
 

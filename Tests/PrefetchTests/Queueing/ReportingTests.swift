@@ -13,12 +13,12 @@ struct ReportingTests {
         try await f.join("w", "v")
         let job = try await f.claim("w", 1)[0].job
         let part = QueueFixture.report(job, [.downloaded, nil, .badImage], isFinal: false)
-        let first = try await f.queue.reports.send([part, part], worker: "w")
+        let first = try await f.queue.reports.send([part, part], worker: "w").map(\.counted)
         #expect(first[0]?.map(\.position) == [0, 2] && first[0]?.map(\.outcome) == [.downloaded, .badImage])
         #expect(first[1]?.isEmpty == true)
         // Somebody else who has the job too, as after a reap: settles what is left, changes nothing else.
         let rest = QueueFixture.report(job, [.hit, .hit, .hit, .downloaded])
-        #expect(try await f.queue.reports.send([rest], worker: "v")[0]?.map(\.position) == [1, 3])
+        #expect(try await f.queue.reports.send([rest], worker: "v")[0].counted?.map(\.position) == [1, 3])
         #expect(try await f.queue.results.outcomes(of: "b", range: 0..<6) == [1, 2, 10, 1, 0, 0])
         let status = try #require(try await f.queue.batches.status(of: "b"))
         #expect(status.state == .done && status.counts.finished == 4 && status.counts.skipped == 1)
@@ -61,7 +61,7 @@ struct ReportingTests {
             if claim.job.name == "a:57:3" { outcomes[2] = nil }
             return QueueFixture.report(claim.job, outcomes) { if $0.outcome == .badImage { $0.list = "http://h/bad" } }
         }
-        let first = try await f.queue.reports.send(reports, worker: "w")
+        let first = try await f.queue.reports.send(reports, worker: "w").map(\.counted)
         for (claim, first) in zip(claims, first) {
             switch claim.job.name {
             case "a:0:3": #expect(first?.map(\.position) == [0, 2])
@@ -70,7 +70,7 @@ struct ReportingTests {
             default: #expect(first?.map(\.position) == Array(0..<claim.job.entries.count))
             }
         }
-        let again = try await f.queue.reports.send(reports, worker: "w")
+        let again = try await f.queue.reports.send(reports, worker: "w").map(\.counted)
         #expect(zip(claims, again).allSatisfy { $0.job.batch != "a" ? $1 == nil : $1?.isEmpty == true })
         let a = try #require(try await f.queue.batches.status(of: "a"))
         #expect(a.state == .running && a.counts.finished == 59 && a.counts.skipped == 1 && a.counts.bytes == 5800)

@@ -16,7 +16,7 @@ struct TallyTests {
         let report = QueueFixture.report(job, outcomes, isFinal: false) { item in
             if item.outcome == .httpError { item.failure?.httpStatus = status }
         }
-        guard let first = try await f.queue.reports.send([report], worker: "w")[0] else { return }
+        guard let first = try await f.queue.reports.send([report], worker: "w")[0].counted else { return }
         let positions = first.map(\.position)
         tally.add(report.settled.filter { positions.contains($0.position) }, of: job)
     }

@@ -84,7 +84,7 @@ struct RefusedReportTests {
         try await f.redis("SET", f.keys.failed, "x")
         let job = try await f.claim("w", 1)[0].job
         let report = QueueFixture.report(job, [.httpError]) { $0.list = "http://h/b/0" }
-        #expect(try await f.queue.reports.send([report], worker: "w")[0]?.count == 1)
+        #expect(try await f.queue.reports.send([report], worker: "w")[0].counted?.count == 1)
         #expect(try await f.field("state", of: "b") == "done")
     }
 
@@ -96,11 +96,11 @@ struct RefusedReportTests {
         let job = try await f.claim("w", 1)[0].job
         try await f.redis("SET", "\(f.keys.batch("b")):\(key)", "x")
         let report = QueueFixture.report(job, [.httpError])
-        #expect(try await f.queue.reports.send([report], worker: "w")[0] == nil)
+        #expect(try await f.queue.reports.send([report], worker: "w")[0].counted == nil)
         #expect(try await f.redis("GET", f.keys.outcomes("b")).isNull)
         #expect(try await f.field("finished", of: "b") == "0")
         try await f.redis("DEL", "\(f.keys.batch("b")):\(key)")
-        #expect(try await f.queue.reports.send([report], worker: "w")[0]?.count == 1)
+        #expect(try await f.queue.reports.send([report], worker: "w")[0].counted?.count == 1)
         #expect(try await f.field("state", of: "b") == "done")
     }
 
@@ -122,9 +122,9 @@ struct RefusedReportTests {
         try await f.queue.batches.endDue()
         #expect(try await f.field("state", of: "late") == "running")
         let report = QueueFixture.report(job, [.hit])
-        #expect(try await f.queue.reports.send([report], worker: "w")[0] == nil)
+        #expect(try await f.queue.reports.send([report], worker: "w")[0].counted == nil)
         try await f.redis("DEL", f.keys.ready(.normal))
-        #expect(try await f.queue.reports.send([report], worker: "w")[0]?.isEmpty == true)
+        #expect(try await f.queue.reports.send([report], worker: "w")[0].counted?.isEmpty == true)
         #expect(try await f.field("state", of: "b") == "done")
         try await until {
             try await f.queue.batches.endDue()

@@ -18,14 +18,15 @@ class Batch:
         random = world.random
         self.slot = f"slot{random.randrange(2)}" if number % 6 == 5 else None
         self.list = os.path.join(world.folder, "lists", self.name + ".txt")
-        self.expect = os.path.join(world.folder, "lists", self.name + ".expect")
         # Small windows: the coordinator has to live for most of its batch, and can be killed.
         self.words = ["--job-size", str(random.choice([2, 4, 8, 20])), "--window", str(random.choice([1, 1, 2, 4]))]
         self.words += ["--priority", random.choice(["high", "normal", "normal", "low"])]
         self.words += ["--order", random.choice(["fifo", "fifo", "lifo"]), "--keep", "0"]
         self.coordinator, self.again_at, self.feeds, self.resumes = None, 0, 0, 0
-        self.state, self.total, self.finished, self.overflow = None, 0, 0, 0
+        self.state, self.finished, self.overflow = None, 0, 0
         self.poisons, self.is_sealed, self.over_at = 0, False, None
+        # URL and outcome of each entry.
+        self.rows = []
         self.write(number, random)
 
     def write(self, number, random):
@@ -50,20 +51,20 @@ class Batch:
         if planted:
             lines += [(f"{world.poison_url}/{self.name}.png", "poison")]
         random.shuffle(lines)
-        with open(self.list, "w") as urls, open(self.expect, "w") as expected:
-            line = 0
+        self.rows = lines
+        with open(self.list, "w") as urls:
             for index, (url, outcome) in enumerate(lines):
                 # Lines that are no entries: line numbers are not indices.
                 if random.random() < 0.02:
                     urls.write(random.choice(["\n", "# a comment\n"]))
-                    line += 1
                 urls.write(url + "\n")
-                line += 1
-                expected.write(f"{line}\t{outcome}{'|cancelled' if self.slot else ''}\n")
                 if outcome == "poison":
                     world.poisons[f"/poison/{self.name}.png"] = f"{self.name}:{index}:1"
                     self.poisons += 1
-        self.total = len(lines)
+
+    @property
+    def total(self):
+        return len(self.rows)
 
     @property
     def is_over(self):

@@ -5,7 +5,7 @@ import signal
 import subprocess
 
 CLEAN = {name: value for name, value in os.environ.items() if not name.upper().endswith("_PROXY")}
-for name in ("REDIS_URL", "PREFETCH_REDIS_URL", "PREFETCH_CACHE", "PREFETCH_HISTORY", "REDISCLI_AUTH"):
+for name in ("REDIS_URL", "PREFETCH_REDIS_URL", "PREFETCH_CACHE", "REDISCLI_AUTH"):
     CLEAN.pop(name, None)
 
 started = []

@@ -2,6 +2,7 @@
 
 import argparse
 import collections
+import functools
 import os
 import random
 import secrets
@@ -22,6 +23,7 @@ from poison import Poison
 from redis_server import Server
 from storm import Storm
 from verdict import Verdict
+from witness import Witness
 from workers import Workers
 
 # Seconds without any progress, when nothing is killed any more, after which a batch is stuck.
@@ -47,11 +49,13 @@ class World:
     def __init__(self, options, folder):
         self.binaries, self.folder = options.binaries, folder
         self.random = random.Random(options.seed)
-        self.history, self.cache = os.path.join(folder, "history"), os.path.join(folder, "cache")
+        self.cache = os.path.join(folder, "cache")
         os.makedirs(os.path.join(folder, "lists"))
         self.counts, self.lock = collections.Counter(), threading.Lock()
-        self.failures, self.outages, self.poisons = [], [], {}
-        self.redis = Server(folder)
+        self.failures, self.poisons = [], {}
+        self.redis = Server(folder, isWitnessed=True)
+        self.witness = Witness(self.redis)
+        self.witness.start()
         self.redis.start()
         self.redis.wait()
         self.origins()
@@ -63,7 +67,7 @@ class World:
         return os.path.join(self.binaries, name)
 
     def origins(self):
-        corpus = os.path.join(self.folder, "corpus")
+        corpus = self.corpus = os.path.join(self.folder, "corpus")
         words = [self.program("prefetch-origin"), "generate", corpus, "--count", "150", "--median", "3000", "--seed", "1"]
         subprocess.run(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=True)
         with open(os.path.join(corpus, "manifest.tsv"), encoding="utf-8") as manifest:
@@ -72,12 +76,12 @@ class World:
         log = os.path.join(self.folder, "origins.log")
         self.good = children.start([self.program("prefetch-origin"), "serve", corpus], log, output=subprocess.PIPE)
         self.good_url = self.good.stdout.readline().decode().strip()
-        picture = next(os.path.join(corpus, name) for name in self.pictures if name.endswith(".png"))
+        self.bad_picture = next(os.path.join(corpus, name) for name in self.pictures if name.endswith(".png"))
         poison = os.path.join(self.folder, "poison.png")
         with open(poison, "wb") as file:
             file.write(png(10_000, 9_000))
         script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bad_origin.py")
-        words = [sys.executable, "-B", script, picture, poison]
+        words = [sys.executable, "-B", script, self.bad_picture, poison]
         self.bad = children.start(words, log, output=subprocess.PIPE)
         port = self.bad.stdout.readline().decode().strip()
         self.bad_url, self.poison_url = f"http://127.0.0.1:{port}", f"http://127.0.0.2:{port}/poison"
@@ -87,17 +91,17 @@ class World:
         self.closed.bind(("127.0.0.1", 0))
         self.closed_port = self.closed.getsockname()[1]
 
+    @functools.cache
+    def sent(self, url):
+        """The bytes that the origins send for the picture of a URL."""
+        name = url[len(self.good_url) :].split("?")[0] if url.startswith(self.good_url) else None
+        path = os.path.join(self.corpus, name) if name else self.bad_picture
+        with open(path, "rb") as file:
+            return file.read()
+
     def count(self, what):
         with self.lock:
             self.counts[what] += 1
-
-    def redis_down(self):
-        self.outages.append([time.time(), float("inf")])
-
-    def redis_seen(self):
-        """Redis answers: the outage that was, was until now."""
-        if self.outages and self.outages[-1][1] == float("inf"):
-            self.outages[-1][1] = time.time()
 
     def say(self, text):
         print(time.strftime("%H:%M:%S"), text, file=sys.stderr, flush=True)
@@ -111,22 +115,17 @@ def run(world, minutes):
     """The storm, then the healing."""
     storm = Storm(world)
     started = said = time.monotonic()
-    client = world.redis.client(0.05)
     isHealing, deadline, finished = False, started + minutes * 60, -1
     while True:
         now = time.monotonic()
+        if not world.witness.is_alive():
+            raise RuntimeError("the witness has ended")
         world.workers.step()
         world.batches.step()
         children.reap()
         if not isHealing:
             storm.step()
             world.redis.look()
-        if world.outages and world.outages[-1][1] == float("inf") and storm.redis_is_there:
-            try:
-                client("PING")
-                world.redis_seen()
-            except Exception:
-                pass
         if now >= deadline and not isHealing:
             isHealing, world.batches.isOpen, deadline = True, False, now + STUCK
             storm.end()
@@ -154,8 +153,8 @@ def table(world, verdict, seconds):
     resumes = sum(batch.resumes for batch in batches)
     lines += [f"{len(batches):7,}  batches of {urls:,} URLs in {seconds:.0f} s, resumed {resumes} times"]
     lines += [f"{sum(batch.poisons for batch in batches):7,}  planted pictures that end a worker"]
-    lines += [f"{number:7,}  URLs {name}" for name, number in verdict.counts.items()]
-    lines += [f"reclaimed, from kill -9 to the claim of the last job by another: {line}" for line in verdict.lines]
+    lines += [f"{number:7,}  URLs {name}" for name, number in sorted(verdict.counts.items())]
+    lines += [f"{number:7,}  {what}" for what, number in world.witness.counts.items()]
     return lines
 
 
@@ -185,6 +184,7 @@ def main():
         started = time.monotonic()
         run(world, options.minutes)
         world.workers.stop()
+        world.witness.end()
         world.say("checking every batch")
         verdict = Verdict(world).run()
         for line in table(world, verdict, time.monotonic() - started):

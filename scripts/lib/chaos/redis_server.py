@@ -70,10 +70,12 @@ class Client:
 
 
 class Server:
-    def __init__(self, folder):
+    def __init__(self, folder, isWitnessed=False):
         self.folder = os.path.join(folder, "redis")
         os.makedirs(self.folder, exist_ok=True)
         self.socket = os.path.join(folder, "redis.sock")
+        # Where it listens first. Whoever has a witness has that move it to `socket`.
+        self.door = self.socket + ".new" if isWitnessed else self.socket
         self.log = os.path.join(folder, "redis.log")
         self.url = "unix://" + self.socket
         self.child = None
@@ -81,11 +83,11 @@ class Server:
         self.cut = 0
         self.away = []
 
-    def client(self, patience=1.0):
-        return Client(self.socket, patience)
+    def client(self, patience=1.0, path=None):
+        return Client(path or self.socket, patience)
 
     def start(self):
-        words = ["redis-server", "--port", "0", "--unixsocket", self.socket, "--unixsocketperm", "700", "--save", ""]
+        words = ["redis-server", "--port", "0", "--unixsocket", self.door, "--unixsocketperm", "700", "--save", ""]
         words += ["--appendonly", "yes", "--appendfsync", "everysec", "--daemonize", "no", "--dir", self.folder]
         self.child = children.start(words, self.log)
         self.sizes = []

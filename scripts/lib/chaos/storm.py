@@ -64,7 +64,6 @@ class Storm:
         loses = self.random.uniform(0, 1) if self.random.random() < 0.5 else 0
         lost = self.world.redis.kill(loses)
         self.world.count("Redis kill -9" + (", the end of its file lost" if lost else ""))
-        self.world.redis_down()
         away = self.random.uniform(0, 0.3) if self.random.random() < 0.75 else self.random.uniform(0.3, 2)
         self.redis_back_at = time.monotonic() + away
 
@@ -72,7 +71,6 @@ class Storm:
         if self.redis_is_there:
             self.world.redis.freeze()
             self.world.count("Redis frozen, then thawed")
-            self.world.redis_down()
             self.redis_thaws_at = time.monotonic() + self.random.uniform(0.3, 3)
 
     def kill_coordinator(self):
@@ -85,7 +83,7 @@ class Storm:
         self.command("SCRIPT FLUSH", "SCRIPT", "FLUSH", "SYNC")
 
     def kill_clients(self):
-        self.command("CLIENT KILL of every connection", "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+        self.command("CLIENT KILL of every connection", "CLIENT", "KILL", "USER", "default", "SKIPME", "yes")
 
     def command(self, name, *words):
         if not self.redis_is_there:

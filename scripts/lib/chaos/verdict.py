@@ -1,21 +1,22 @@
-"""What has to be true when everything is healed."""
+"""What has to be true when everything is healed: by the bytes in Redis and the files in the cache, and by what the commands say."""
 
+import collections
 import concurrent.futures
 import json
 import os
 import subprocess
 
 import children
-import reclaim
+from witness import outcome
+from batch import IMAGE, place
 
 ROOT = "prefetch:{default}"
 
 
 class Verdict:
     def __init__(self, world):
-        self.world, self.failures = world, list(world.failures)
-        self.counts = dict.fromkeys(("ok", "recovered", "lost", "duplicated", "unexpected", "cancelled"), 0)
-        self.lines = []
+        self.world, self.failures = world, world.failures + world.witness.failures
+        self.counts = collections.Counter()
 
     def check(self, what, found, wanted):
         if found != wanted:
@@ -52,35 +53,56 @@ class Verdict:
         damaged = json.loads(text)["damaged"] if text else "no answer"
         self.check("damaged files", damaged, [])
         self.litter()
-        self.reclaims()
         return self
 
     def batch(self, batch):
-        client = self.world.redis.client(5)
-        state, finished, total, sealed = client("HMGET", f"{ROOT}:b:{batch.name}", "state", "finished", "total", "sealed")
+        client, key = self.world.redis.client(5), f"{ROOT}:b:{batch.name}"
+        about, codes, workers = client.many([("HGETALL", key), ("GET", key + ":o"), ("HGETALL", key + ":w")])
         client.close()
+        about, workers = (dict(zip(reply[::2], reply[1::2])) for reply in (about, workers))
+        codes = [ord(letter) for letter in (codes or "").ljust(batch.total, "\0")]
+        found = [outcome(code) for code in codes]
+        state = about.get("state")
         self.check(f"{batch.name}: seen with more finished than there are", batch.overflow, 0)
-        if batch.slot and state == "cancelled":
-            pass
-        else:
-            self.check(f"{batch.name}: state", (state, sealed), ("done", "1"))
-            self.check(f"{batch.name}: finished", finished, total)
-        self.check(f"{batch.name}: total", total, str(batch.total))
-        words = ["fsck", batch.name, "--history", self.world.history, "--expect", batch.expect, "--json"]
-        code, text = self.coord(*words)
-        if not text:
-            self.failures.append(f"{batch.name}: fsck --history ended with {code}, see checks.log")
-            return
-        past = json.loads(text)["history"][0]
-        for name in self.counts:
-            self.counts[name] += past[name]
-        if code != 0:
-            self.failures.append(f"{batch.name}: fsck --history: {text.strip()[:1500]}")
+        if not (batch.slot and state == "cancelled"):
+            self.check(f"{batch.name}: state", (state, about.get("sealed")), ("done", "1"))
+            self.check(f"{batch.name}: open", found.count("open"), 0)
+        self.check(f"{batch.name}: total and outcomes", (about.get("total"), len(found)), (str(batch.total), batch.total))
+        self.totals(batch, codes, about, workers)
+        wrong = []
+        for index, ((url, planted), name) in enumerate(zip(batch.rows, found)):
+            if name in IMAGE:
+                self.picture(batch, url)
+            if name not in (IMAGE if planted in IMAGE else {planted}) and not (name == "open" and state == "cancelled"):
+                wrong.append(f"index {index} ({url}): {name}, expected {planted}")
+        self.check(f"{batch.name}: not as planted", wrong[:5], [])
+        self.counts.update("cancelled" if name == "open" and state == "cancelled" else name for name in found)
         # Of one that is not over, watch would wait for the end.
-        if state != "running":
-            self.events(batch)
+        if state in ("done", "cancelled"):
+            self.events(batch, found)
 
-    def events(self, batch):
+    def totals(self, batch, codes, about, workers):
+        """The batch and its workers count each outcome once."""
+        counts = collections.Counter(f"o{code}" for code in codes if code)
+        said = {name: int(value) for name, value in about.items() if name[0] == "o" and name[1:].isdigit() and value != "0"}
+        self.check(f"{batch.name}: counts", said, dict(counts))
+        sums = collections.Counter()
+        for name, value in workers.items():
+            sums["o" + name.rsplit(":", 1)[1]] += int(value)
+        del sums["obytes"]
+        self.check(f"{batch.name}: sums of the workers", dict(sums), dict(counts))
+        finished, skipped = counts.total(), sum(code > 3 for code in codes)
+        self.check(f"{batch.name}: finished, skipped", (about.get("finished"), about.get("skipped")), (str(finished), str(skipped)))
+
+    def picture(self, batch, url):
+        try:
+            with open(place(self.world.cache, url), "rb") as file:
+                isWhole = file.read() == self.world.sent(url)
+        except OSError:
+            isWhole = False
+        self.check(f"{batch.name}: {url} is in the cache as it was sent", isWhole, True)
+
+    def events(self, batch, found):
         _, text = self.coord("watch", batch.name, "--json", "--from-start")
         events = [json.loads(line) for line in text.splitlines()]
         told = [event for event in events if event["event"] == "didPrefetchURL"]
@@ -89,8 +111,9 @@ class Verdict:
         self.check(f"{batch.name}: counts told", [e["finishedCount"] for e in told], list(range(1, batch.total + 1)))
         if ends:
             self.check(f"{batch.name}: finished in the completion", ends[0]["finishedCount"], batch.total)
-        poison = sum(event["outcome"] == "poison" for event in told)
-        self.check(f"{batch.name}: poison", poison, batch.poisons)
+        ended = ((url, "cancelled" if name == "open" else name) for (url, _), name in zip(batch.rows, found))
+        other = collections.Counter((event["url"], event["outcome"]) for event in told) - collections.Counter(ended)
+        self.check(f"{batch.name}: told, and not so in Redis", list(other)[:5], [])
 
     def litter(self):
         world = self.world
@@ -111,10 +134,3 @@ class Verdict:
             if name.startswith((".t-", ".tmp"))
         ]
         self.check("temporary files left", temporary, [])
-
-    def reclaims(self):
-        every, quiet = reclaim.times(self.world.history, self.world.workers.deaths, self.world.outages)
-        for name, values in (("all", every), ("Redis was there all the time", quiet)):
-            if values:
-                p50, p99 = reclaim.share(values, 50), reclaim.share(values, 99)
-                self.lines.append(f"{name}: {len(values)} deaths, p50 {p50:.1f} s, p99 {p99:.1f} s, longest {values[-1]:.1f} s")

@@ -20,8 +20,6 @@ class Workers:
     def __init__(self, world, count):
         self.world, self.count, self.serial = world, count, 0
         self.running, self.lock = [], threading.RLock()
-        # pid and wall-clock time of each death by kill -9, for the times until others have its jobs.
-        self.deaths = []
         self.surprises = []
         self.stopping = False
 
@@ -31,7 +29,7 @@ class Workers:
         words = [world.program("prefetch-worker"), "--redis", world.redis.url, "--cache", world.cache, "--quiet"]
         words += ["--lease", "2s", "--allow-net", "127.0.0.0/8", "--max-concurrent-downloads", "8"]
         words += ["--drain-timeout", "5s"]
-        words += ["--history", world.history, "-H", f"X-Worker: {self.serial}"]
+        words += ["-H", f"X-Worker: {self.serial}"]
         log = os.path.join(world.folder, "workers.log")
         with self.lock:
             self.running.append(Worker(self.serial, children.start(words, log)))
@@ -64,7 +62,6 @@ class Workers:
                 return False
             worker.killed_by_us = True
             worker.child.kill()
-            self.deaths.append((worker.child.pid, time.time()))
             return True
 
     def kill_serial(self, serial):

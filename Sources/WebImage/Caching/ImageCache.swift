@@ -84,9 +84,10 @@ extension ImageCache {
         _ key: String, named name: CacheKey? = nil, atLeast level: ValidationLevel,
         unverifiable: UnverifiableFormats = .skip, coder: ImageCoder
     ) throws(WebImageError) -> FoundImage? {
+        let removals = memory?.removals
         guard let entry = try disk.find(forKey: key, named: name ?? CacheKey(key), atLeast: level) else { return nil }
         if !entry.needsVerification, let record = entry.record {
-            return FoundImage(entry: entry, info: record.info, bytes: nil)
+            return FoundImage(entry: entry, info: record.info, bytes: nil, removals: removals)
         }
         let call = disk.folder.calls.begin()
         let read = Result { () throws(WebImageError) in try entry.bytes() }
@@ -105,17 +106,19 @@ extension ImageCache {
         }
         // A kept image that cannot be verified stays at its level.
         if entry.record.map({ $0.level < info.level }) ?? true { _ = try disk.images.raise(entry, to: info) }
-        return FoundImage(entry: entry, info: info, bytes: bytes)
+        return FoundImage(entry: entry, info: info, bytes: bytes, removals: removals)
     }
 
-    /// Nil if the file was truncated just now; it is moved aside.
-    func memoryImage(of found: FoundImage) throws(WebImageError) -> MemoryImage? {
+    /// Reads an image, and adds it to memory if there is one. Nil if the file was truncated just now; it is moved aside.
+    func memoryImage(of found: FoundImage, forKey key: String) throws(WebImageError) -> MemoryImage? {
         let bytes = try found.read()
         guard bytes.count == found.entry.size else {
             disk.images.moveAside(found.entry)
             return nil
         }
-        return MemoryImage(bytes: bytes, info: found.info, digest: found.entry.record?.digest)
+        let image = MemoryImage(bytes: bytes, info: found.info, digest: found.entry.record?.digest)
+        if let removals = found.removals { memory?.offer(image, forKey: key, removals: removals) }
+        return image
     }
 }
 
@@ -141,11 +144,9 @@ extension ImageCache {
     /// - Throws: `localFault` if the disk cannot be read.
     public func imageFromDiskCache(forKey key: String) async throws(WebImageError) -> MemoryImage? {
         try await pool.run { [self] () throws(WebImageError) -> MemoryImage? in
-            let removals = memory?.removals
             let found = try find(key, atLeast: configuration.validation, coder: configuration.coder)
-            guard let found, let image = try memoryImage(of: found) else { return nil }
-            if let removals { memory?.offer(image, forKey: key, removals: removals) }
-            return image
+            guard let found else { return nil }
+            return try memoryImage(of: found, forKey: key)
         }
     }
 

@@ -35,6 +35,12 @@ package struct SHA256 {
 }
 
 extension ImageBody {
+    /// A copy of all bytes.
+    /// - Throws: `localFault` if its file cannot be read.
+    var bytes: [UInt8] {
+        get throws(WebImageError) { try withUnsafeBytes { bytes throws(WebImageError) in Array(bytes) } }
+    }
+
     /// SHA-256 of all bytes.
     /// - Throws: `localFault` if its file cannot be read.
     var digest: Digest {

@@ -28,96 +28,68 @@ package final class LoadPipeline: Sendable {
     /// - Throws: as ``ImageManager/loadImage(with:options:)``.
     package nonisolated(nonsending) func load(_ request: LoadRequest) async throws(WebImageError) -> LoadResult {
         let key = CacheKey(request.key)
-        if request.revalidatesHits { return try await loadRevalidating(key, request) }
         if let image = inMemory(request) { return image }
-        if request.isFromCacheOnly {
-            if let image = try await turns.lookUp(request, { () throws(WebImageError) in try onDisk(key, request) }) {
-                return image
-            }
-            if request.variant != nil, let image = try await fromOriginal(request) { return image }
-            try request.willUseNetwork?()
-            throw WebImageError(.notCached, "not in the cache, and the network was not to be asked")
-        }
+        if request.isFromCacheOnly { return try await loadFromCache(key, request) }
         let began = ContinuousClock.now
         let (transfer, follower) = try await shared.transfer(of: key, request, cache.transfers)
         defer { transfer.release() }
         // After waiting, it is usually in the cache.
         if let image = inMemory(request) { return image.served(to: follower) }
-        if let image = try await turns.lookUp(request, { () throws(WebImageError) in try onDisk(key, request) }) {
-            return image.served(to: follower)
+        var present = try await turns.lookUp(request) { () throws(WebImageError) in try onDisk(key, request) }
+        if let found = present, !request.options.refreshes || isFresh(found, request) {
+            if let image = try hit(found, request) { return image.served(to: follower) }
+            present = nil
         }
-        if request.variant != nil, let image = try await fromOriginal(request) { return image }
-        try await failures.take(key, request, transfer, since: began)
-        try request.willUseNetwork?()
-        guard request.usesMemory else { return try await download(key, request) }
-        return try await shared.lead(key, request) { request async throws(WebImageError) in
-            try await download(key, request)
-        }
-    }
-
-    private nonisolated(nonsending) func download(
-        _ key: CacheKey, _ request: LoadRequest
-    ) async throws(WebImageError) -> LoadResult {
-        do throws(WebImageError) {
-            return request.mirrors.isEmpty
-                ? try await fetch(from: request.url, key, request) : try await fetchFromMirrors(key, request)
-        } catch {
-            await failures.tell(error, key, request, cache.transfers)
-            throw error
-        }
-    }
-
-    private nonisolated(nonsending) func loadRevalidating(
-        _ key: CacheKey, _ request: LoadRequest
-    ) async throws(WebImageError) -> LoadResult {
-        if request.isFromCacheOnly {
-            if let found = try await turns.lookUp(
-                request, { () throws(WebImageError) in try revalidatedHit(key, request) })
-            {
-                return try hit(found, request)
+        if let image = try await fromOriginal(request) { return image }
+        if let present {
+            do throws(WebImageError) { try request.willUseNetwork?() } catch {
+                guard let image = try hit(present, request) else { throw error }
+                return image.kept(error)
             }
+        }
+        try await failures.take(key, request, transfer, since: began)
+        if let present {
+            if let willRefresh = request.willRefresh, let image = try hit(present, request) { willRefresh(image.image) }
+        } else {
             try request.willUseNetwork?()
-            if let expected = request.expectedDigest,
-                let actual = try disk.find(forKey: request.key, named: key, atLeast: .none)?.knownDigest(),
-                actual != expected
-            {
-                throw WebImageError(
-                    .digestMismatch, "the SHA-256 in the cache is \(actual.hex), and was to be \(expected.hex)")
-            }
-            throw WebImageError(.notCached, "not in the cache, and the network was not to be asked")
         }
-        let began = ContinuousClock.now
-        let transfer = try await transfer(of: key)
-        defer { transfer.release() }
-        let found = try await turns.lookUp(
-            request, { () throws(WebImageError) in try revalidatedHit(key, request) })
-        let known = found.flatMap { disk.images.validators(of: $0.entry) }
-        if let found, !request.options.refreshes || isFresh(known, request) { return try hit(found, request) }
-        do throws(WebImageError) { try request.willUseNetwork?() } catch {
-            guard let found else { throw error }
-            return try hit(found, request).kept(error)
+        guard request.sharesDownload else { return try await download(key, request, present) }
+        return try await shared.lead(key, request) { request async throws(WebImageError) in
+            try await download(key, request, nil)
         }
-        try await failures.take(key, request, transfer, since: began)
-        if let found, let willRefresh = request.willRefresh, request.options.refreshes {
-            willRefresh(try hit(found, request).image)
+    }
+
+    private nonisolated(nonsending) func loadFromCache(
+        _ key: CacheKey, _ request: LoadRequest
+    ) async throws(WebImageError) -> LoadResult {
+        let present = try await turns.lookUp(request) { () throws(WebImageError) in try onDisk(key, request) }
+        if let present, let image = try hit(present, request) { return image }
+        if let image = try await fromOriginal(request) { return image }
+        try request.willUseNetwork?()
+        if request.revalidatesHits, let expected = request.expectedDigest,
+            let actual = try disk.find(forKey: request.key, named: key, atLeast: .none)?.knownDigest(),
+            actual != expected
+        {
+            throw WebImageError(
+                .digestMismatch, "the SHA-256 in the cache is \(actual.hex), and was to be \(expected.hex)")
         }
+        throw WebImageError(.notCached, "not in the cache, and the network was not to be asked")
+    }
+
+    /// * `present`: the cached image, for a conditional request.
+    private nonisolated(nonsending) func download(
+        _ key: CacheKey, _ request: LoadRequest, _ present: PresentImage?
+    ) async throws(WebImageError) -> LoadResult {
         do throws(WebImageError) {
-            let present = PresentImage(found, known)
             return request.mirrors.isEmpty
-                ? try await fetch(from: request.url, key, request, present: present)
-                : try await fetchFromMirrors(key, request, present: present)
+                ? try await fetch(from: request.url, key, request, present)
+                : try await fetchFromMirrors(key, request, present)
         } catch {
             // A rule of ours or of its site is no failure of the image that is there.
-            if let found, error.code == .refused { return try hit(found, request).kept(error) }
+            if error.code == .refused, let present, let image = try hit(present, request) { return image.kept(error) }
             await failures.tell(error, key, request, cache.transfers)
             throw error
         }
-    }
-
-    /// Acquires the transfer lock of an image; waits while it is being transferred elsewhere.
-    private nonisolated(nonsending) func transfer(of key: CacheKey) async throws(WebImageError) -> Transfer {
-        if let transfer = try cache.transfers.tryAcquire(key) { return transfer }
-        return try await cache.transfers.acquire(key)
     }
 
     // MARK: Lookup
@@ -125,8 +97,8 @@ package final class LoadPipeline: Sendable {
     /// The image in memory if its level suffices. Its path is that of its file, if it still exists.
     @inline(never)
     private func inMemory(_ request: LoadRequest) -> LoadResult? {
-        guard request.usesMemory, let found = cache.memory?.image(forKey: request.key),
-            isEnough(found.info, request)
+        guard request.usesMemory, !request.revalidatesHits,
+            let found = cache.memory?.image(forKey: request.key), isEnough(found.info, request)
         else { return nil }
         let digest = found.digest ?? (request.computesDigest ? SHA256.hash(found.bytes) : nil)
         return LoadResult(
@@ -135,36 +107,30 @@ package final class LoadPipeline: Sendable {
                 bytes: found.bytes, cacheType: .memory, outcome: .hit))
     }
 
-    /// The image on disk if its level suffices; a lower one is verified now, and raised or moved aside.
+    /// The image on disk if its level suffices; a lower one is verified now, and raised or moved aside. If its hit is to be revalidated, its
+    /// bytes have to be the expected ones.
     @inline(never)
-    private func onDisk(_ key: CacheKey, _ request: LoadRequest) throws(WebImageError) -> LoadResult? {
-        let removals = memoryRemovals(request)
-        guard let found = try find(key, request) else { return nil }
-        try request.judge(found.info, madeOf: found.entry.record?.original)
-        let digest =
-            if let bytes = found.bytes { request.computesDigest ? SHA256.hash(bytes) : nil } else {
-                found.entry.record?.digest
-            }
-        if let removals, let memory = cache.memory, memory.accepts(cost: found.entry.size) {
-            // A file truncated just now is not a hit.
-            guard let read = try cache.memoryImage(of: found) else { return nil }
-            memory.offer(read, forKey: request.key, removals: removals)
-        }
-        return LoadResult(
-            LoadedImage(
-                request, found.entry.path, found.info, found.entry.size, digest, cacheType: .disk, outcome: .hit))
+    private func onDisk(_ key: CacheKey, _ request: LoadRequest) throws(WebImageError) -> PresentImage? {
+        let found = try cache.find(
+            request.key, named: key, atLeast: request.level, unverifiable: request.unverifiable, coder: coder)
+        guard let found else { return nil }
+        if request.revalidatesHits, try !isExpected(found, request) { return nil }
+        return PresentImage(found, request.options.refreshes ? disk.images.validators(of: found.entry) : nil)
     }
 
     /// The variant, made of the original on disk, and stored. An original that is damaged, or not the expected one, is fetched again.
     private nonisolated(nonsending) func fromOriginal(
         _ request: LoadRequest
     ) async throws(WebImageError) -> LoadResult? {
-        try await turns.run(request) { () throws(WebImageError) in try storeFromOriginal(request) }
+        guard let variant = request.variant, !request.revalidatesHits else { return nil }
+        return try await turns.run(request) { () throws(WebImageError) in try storeFromOriginal(variant, request) }
     }
 
     @inline(never)
-    private func storeFromOriginal(_ request: LoadRequest) throws(WebImageError) -> LoadResult? {
-        guard let variant = request.variant,
+    private func storeFromOriginal(
+        _ variant: VariantRecipe, _ request: LoadRequest
+    ) throws(WebImageError) -> LoadResult? {
+        guard
             let found = try cache.find(
                 request.originalKey, atLeast: request.level, unverifiable: request.unverifiable, coder: coder)
         else { return nil }
@@ -206,39 +172,30 @@ package final class LoadPipeline: Sendable {
         return (made, try verified(made, request))
     }
 
-    private func find(_ key: CacheKey, _ request: LoadRequest) throws(WebImageError) -> FoundImage? {
-        try cache.find(
-            request.key, named: key, atLeast: request.level, unverifiable: request.unverifiable, coder: coder)
-    }
-
-    /// The image on disk if its bytes are the expected ones; a corrupted file is moved aside.
-    @inline(never)
-    private func revalidatedHit(_ key: CacheKey, _ request: LoadRequest) throws(WebImageError) -> FoundImage? {
-        guard let found = try find(key, request) else { return nil }
+    /// Whether the bytes of an image are the expected ones; a corrupted file is moved aside.
+    private func isExpected(_ found: FoundImage, _ request: LoadRequest) throws(WebImageError) -> Bool {
         var digest = found.entry.record?.digest
         if request.options.contains(.queryDataWhenInMemory), found.bytes == nil {
             let actual = try found.entry.digest()
             if let known = digest, known != actual {
                 disk.images.moveAside(found.entry)
                 cache.memory?.remove(forKey: request.key)
-                return nil
+                return false
             }
             // Without a digest, the record only says that the bytes passed once.
-            if digest == nil, try !isWhole(found, request) { return nil }
+            if digest == nil, try !isWhole(found, request) { return false }
             digest = actual
         }
-        guard let expected = request.expectedDigest else { return found }
+        guard let expected = request.expectedDigest else { return true }
         if digest == nil { digest = try found.entry.digest() }
-        return digest == expected ? found : nil
+        return digest == expected
     }
 
     @inline(never)
     private func isWhole(_ found: FoundImage, _ request: LoadRequest) throws(WebImageError) -> Bool {
-        let bytes = try found.read()
+        let body = ImageBody(try found.read())
         do throws(WebImageError) {
-            _ = try bytes.span.withUnsafeBytes { bytes throws(WebImageError) in
-                try verified(bytes, request)
-            }
+            _ = try verified(body, request)
             return true
         } catch {
             if error.code == .localFault { throw error }
@@ -250,8 +207,8 @@ package final class LoadPipeline: Sendable {
         }
     }
 
-    private func isFresh(_ known: HTTPValidators?, _ request: LoadRequest) -> Bool {
-        guard request.options.contains(.honorCacheControl), let end = known?.freshUntil else { return false }
+    private func isFresh(_ present: PresentImage, _ request: LoadRequest) -> Bool {
+        guard request.options.contains(.honorCacheControl), let end = present.known?.freshUntil else { return false }
         return WallClock.seconds < end
     }
 
@@ -261,18 +218,26 @@ package final class LoadPipeline: Sendable {
             || request.unverifiable == .keep && !ImageCoder.canDecode(info.format) && info.level >= .header
     }
 
+    /// Nil if its file was truncated just now.
     @inline(never)
-    private func hit(_ found: FoundImage, _ request: LoadRequest) throws(WebImageError) -> LoadResult {
+    private func hit(_ present: PresentImage, _ request: LoadRequest) throws(WebImageError) -> LoadResult? {
+        let found = present.found
         try request.judge(found.info, madeOf: found.entry.record?.original)
-        let isInMemory = request.usesMemory && cache.memory?.contains(request.key) == true
-        if !isInMemory, let removals = memoryRemovals(request), let memory = cache.memory,
-            memory.accepts(cost: found.entry.size), let read = try cache.memoryImage(of: found)
-        {
-            memory.offer(read, forKey: request.key, removals: removals)
+        var digest = found.entry.record?.digest
+        if let bytes = found.bytes, request.computesDigest { digest = SHA256.hash(bytes) }
+        var isInMemory = false
+        if request.usesMemory, let memory = cache.memory {
+            // Other loads have looked there.
+            isInMemory = request.revalidatesHits && memory.contains(request.key)
+            if !isInMemory, memory.accepts(cost: found.entry.size),
+                try cache.memoryImage(of: found, forKey: request.key) == nil
+            {
+                return nil
+            }
         }
         return LoadResult(
             LoadedImage(
-                request, found.entry.path, found.info, found.entry.size, found.entry.record?.digest,
+                request, found.entry.path, found.info, found.entry.size, digest,
                 cacheType: isInMemory ? .memory : .disk, outcome: .hit))
     }
 
@@ -281,11 +246,11 @@ package final class LoadPipeline: Sendable {
     /// Tries the URL, then its mirrors, until one has the image. If all fail, the error is that of the URL.
     /// * `present`: the cached image of the URL itself; it does not apply to mirrors.
     private nonisolated(nonsending) func fetchFromMirrors(
-        _ key: CacheKey, _ request: LoadRequest, present: PresentImage? = nil
+        _ key: CacheKey, _ request: LoadRequest, _ present: PresentImage?
     ) async throws(WebImageError) -> LoadResult {
         var failure: WebImageError
         do throws(WebImageError) {
-            return try await fetch(from: request.url, key, request, present: present)
+            return try await fetch(from: request.url, key, request, present)
         } catch {
             failure = error
         }
@@ -296,7 +261,7 @@ package final class LoadPipeline: Sendable {
             if !RequestURL.areOfOneSite(request.url, mirror) { other.headers.removeAll { !$0.isSafeAcrossSites } }
             other.isFromMirror = true
             do throws(WebImageError) {
-                return try await fetch(from: mirror, key, other)
+                return try await fetch(from: mirror, key, other, nil)
                     .fromMirror(mirror, attemptsBefore: failure.attempts)
             } catch {
                 // Errors that end the whole load are thrown unchanged.
@@ -309,8 +274,7 @@ package final class LoadPipeline: Sendable {
 
     /// * `present`: the cached image, for a conditional request.
     private nonisolated(nonsending) func fetch(
-        from url: String, _ key: CacheKey, _ request: LoadRequest,
-        present: PresentImage? = nil
+        from url: String, _ key: CacheKey, _ request: LoadRequest, _ present: PresentImage?
     ) async throws(WebImageError) -> LoadResult {
         var attempts = 0
         while true {
@@ -324,8 +288,8 @@ package final class LoadPipeline: Sendable {
             }
             if decryptor != nil { options.insert(.uninspected) }
             var headers = request.headers
-            if let present {
-                headers += present.known.conditions
+            if let known = present?.known {
+                headers += known.conditions
                 options.insert(.conditional)
             }
             let loader = loader?.loader(of: url)
@@ -340,14 +304,15 @@ package final class LoadPipeline: Sendable {
             }
             defer { if loader == nil { downloader.didCheck(download) } }
             attempts = download.attempts
-            if download.statusCode == 304, let present {
-                if let image = try notModified(present.found, present.known, download, request) { return image }
+            if download.statusCode == 304, let present, let known = present.known {
+                if let image = try notModified(present, known, download, request) { return image }
                 // It was removed meanwhile, so the whole image is needed.
-                return try await fetch(from: url, key, request)
+                return try await fetch(from: url, key, request, nil)
             }
             if let willStore = request.willStore { await willStore() }
             do throws(WebImageError) {
-                return try await storeWithDecodeLock(try download.opened(by: decryptor, of: url), key, request)
+                let opened = try download.opened(by: decryptor, of: url)
+                return try await turns.run(request) { () throws(WebImageError) in try store(opened, key, request) }
             } catch {
                 guard [.badImageData, .unsupportedFormat, .tooLarge, .imageRefused].contains(error.code) else {
                     throw error
@@ -371,7 +336,7 @@ package final class LoadPipeline: Sendable {
     /// The revalidated image; nil if it is no longer in the cache.
     @inline(never)
     private func notModified(
-        _ found: FoundImage, _ known: HTTPValidators, _ download: DownloadedImage, _ request: LoadRequest
+        _ present: PresentImage, _ known: HTTPValidators, _ download: DownloadedImage, _ request: LoadRequest
     ) throws(WebImageError) -> LoadResult? {
         // A 304 need not repeat unchanged fields (RFC 9110, section 15.4.5).
         var validators = request.validators(of: download)
@@ -379,79 +344,31 @@ package final class LoadPipeline: Sendable {
         validators.lastModified = validators.lastModified ?? known.lastModified
         if validators.freshUntil == nil, let end = known.freshUntil {
             // The same lifetime as before, from now on: the file's date is that of the last validation.
-            validators.freshUntil = WallClock.seconds + min(max(0, end - found.entry.modifiedAt), 10 * Freshness.year)
+            validators.freshUntil =
+                WallClock.seconds + min(max(0, end - present.found.entry.modifiedAt), 10 * Freshness.year)
         }
-        guard try disk.images.renew(found.entry, validators: validators) else { return nil }
-        var loaded = try hit(found, request).image
+        guard try disk.images.renew(present.found.entry, validators: validators),
+            let image = try hit(present, request)
+        else { return nil }
+        var loaded = image.image.requested(by: download)
         loaded.outcome = .notModified
-        loaded.httpStatus = download.status
-        loaded.attempts = download.attempts
-        loaded.timing = download.timing
         return LoadResult(loaded)
     }
 
     // MARK: Storing
 
-    @inline(never)
-    private nonisolated(nonsending) func storeWithDecodeLock(
-        _ download: DownloadedImage, _ key: CacheKey, _ request: LoadRequest
-    ) async throws(WebImageError) -> LoadResult {
-        try await turns.run(request) { () throws(WebImageError) in try store(download, key, request)
-        }
-    }
-
+    /// Verifies an image, makes what is to be stored of it, and stores that on disk and in memory.
     @inline(never)
     private func store(
         _ download: DownloadedImage, _ key: CacheKey, _ request: LoadRequest
     ) throws(WebImageError) -> LoadResult {
-        if request.storesSpecially { return try storeSpecially(download, key, request) }
-        let (computesDigest, count) = (request.computesDigest, download.body.count)
-        let removals = memoryRemovals(request)
-        let goesToMemory = removals != nil && cache.memory?.accepts(cost: count) == true
-        let (info, digest, copy) = try download.body.withUnsafeBytes { bytes throws(WebImageError) in
-            let info = try verified(bytes, request)
-            try request.judge(info)
-            return (info, computesDigest ? SHA256.hash(bytes) : nil, goesToMemory ? Array(bytes) : nil)
-        }
-        let record = CacheRecord(info, length: count, digest: digest, storedAt: WallClock.seconds)
-        try disk.images.store(
-            download.body, for: key, record: record, validators: keptValidators(download, request),
-            replacing: request.revalidatesHits, keepsValidators: request.options.keepsValidators)
-        if request.isDurable { try disk.sync() }
-        if let copy, let removals {
-            // Only now: an image that could not be stored must be retried, not be a hit.
-            keepInMemory(MemoryImage(bytes: copy, info: info, digest: digest), request, removals: removals)
-        }
-        var loaded = LoadedImage(
-            request, request.needsPath ? disk.images.path(of: key) : nil, info, count, digest,
-            cacheType: .none, outcome: .downloaded)
-        loaded.httpStatus = download.status
-        loaded.attempts = download.attempts
-        loaded.timing = download.timing
-        return LoadResult(loaded)
-    }
-
-    /// Stores an image with an expected digest or a transformation, or only in memory.
-    @inline(never)
-    private func storeSpecially(
-        _ download: DownloadedImage, _ key: CacheKey, _ request: LoadRequest
-    ) throws(WebImageError) -> LoadResult {
         var body = download.body
-        let removals = memoryRemovals(request)
-        // Making a variant decodes the image once more. Of a JPEG that finds what a check of its pixels would find; in other formats a check
-        // looks at more, such as all frames.
-        var isDecodedLater =
-            request.variant?.keepsOriginal == false && request.transformation == nil && coder.coders == nil
-        if isDecodedLater {
-            isDecodedLater = try body.withUnsafeBytes { bytes throws(WebImageError) in
-                ImageFormat(sniffing: bytes) == .jpeg
-            }
-        }
-        var info = try verified(body, request, level: isDecodedLater ? min(request.level, .structure) : request.level)
+        let removals = request.usesMemory ? cache.memory?.removals : nil
+        var info = try verified(body, request, level: try levelAtFirst(body, request))
         try request.judge(info)
         let original = request.variant.map { _ in OriginalImage(info) }
         if let expected = request.expectedDigest {
-            let actual = try body.withUnsafeBytes { bytes throws(WebImageError) in SHA256.hash(bytes) }
+            let actual = try body.digest
             guard actual == expected else {
                 throw WebImageError(
                     .digestMismatch, "its SHA-256 is \(actual.hex), and was to be \(expected.hex)",
@@ -460,9 +377,10 @@ package final class LoadPipeline: Sendable {
         }
         if let variant = request.variant {
             if variant.keepsOriginal {
-                try publishOriginal(body, info, download, request)
+                let digest = request.computesDigest ? try body.digest : nil
+                try publish(body, info, digest, as: CacheKey(request.originalKey), download, request)
                 // One file cannot have two keys.
-                body = ImageBody(try body.withUnsafeBytes { bytes throws(WebImageError) in Array(bytes) })
+                body = ImageBody(try body.bytes)
             }
             (body, info) = try made(variant, of: body, info, request)
         }
@@ -475,66 +393,59 @@ package final class LoadPipeline: Sendable {
             file = ImageBody(bytes)
             fileInfo = try verified(file, request)
         }
-        let computesDigest = request.computesDigest
-        let digest = computesDigest ? try file.digest : nil
+        let digest = request.computesDigest ? try file.digest : nil
         let goesToDisk = !request.options.contains(.cacheMemoryOnly)
+        var kept: MemoryImage?
+        if removals != nil, cache.memory?.accepts(cost: body.count) == true {
+            let own = file === body || !request.computesDigest ? digest : try body.digest
+            kept = MemoryImage(bytes: try body.bytes, info: info, digest: own)
+        }
         if goesToDisk {
-            let record = CacheRecord(
-                fileInfo, original: original, length: file.count, digest: digest, storedAt: WallClock.seconds)
-            try disk.images.store(
-                file, for: key, record: record, validators: keptValidators(download, request),
-                replacing: request.revalidatesHits, keepsValidators: request.options.keepsValidators)
+            try publish(file, fileInfo, digest, of: original, as: key, download, request)
             if request.isDurable { try disk.sync() }
         }
-        var kept: [UInt8]?
-        if !goesToDisk, request.usesMemory {
-            kept = try file.withUnsafeBytes { bytes throws(WebImageError) in Array(bytes) }
-        }
-        if let removals, cache.memory?.accepts(cost: body.count) == true {
-            let (bytes, own) = try body.withUnsafeBytes { bytes throws(WebImageError) in
-                (Array(bytes), computesDigest ? SHA256.hash(bytes) : nil)
-            }
-            keepInMemory(MemoryImage(bytes: bytes, info: info, digest: own), request, removals: removals)
-        }
-        var loaded = LoadedImage(
-            request, goesToDisk ? disk.images.path(of: key) : nil, fileInfo, file.count, digest,
-            bytes: kept, cacheType: .none, outcome: .downloaded)
-        loaded.httpStatus = download.status
-        loaded.attempts = download.attempts
-        loaded.timing = download.timing
-        return LoadResult(loaded)
+        // Only now: an image that could not be stored must be retried, not be a hit.
+        if let kept, let removals { keepInMemory(kept, request, removals: removals) }
+        let loaded = LoadedImage(
+            request, goesToDisk && request.needsPath ? disk.images.path(of: key) : nil, fileInfo, file.count, digest,
+            bytes: goesToDisk || !request.usesMemory ? nil : try file.bytes, cacheType: .none, outcome: .downloaded)
+        return LoadResult(loaded.requested(by: download))
     }
 
-    private func publishOriginal(
-        _ body: ImageBody, _ info: ImageInfo, _ download: DownloadedImage, _ request: LoadRequest
+    /// Making a variant decodes the image once more. Of a JPEG that finds what a check of its pixels would find; in other formats a check looks
+    /// at more, such as all frames.
+    private func levelAtFirst(_ body: ImageBody, _ request: LoadRequest) throws(WebImageError) -> ValidationLevel {
+        guard request.variant?.keepsOriginal == false, request.transformation == nil, coder.coders == nil else {
+            return request.level
+        }
+        let format = try body.withUnsafeBytes { bytes throws(WebImageError) in ImageFormat(sniffing: bytes) }
+        return format == .jpeg ? min(request.level, .structure) : request.level
+    }
+
+    /// * `original`: what it was made of.
+    private func publish(
+        _ body: ImageBody, _ info: ImageInfo, _ digest: Digest?, of original: OriginalImage? = nil, as key: CacheKey,
+        _ download: DownloadedImage, _ request: LoadRequest
     ) throws(WebImageError) {
         let record = CacheRecord(
-            info, length: body.count, digest: request.computesDigest ? try body.digest : nil,
-            storedAt: WallClock.seconds)
+            info, original: original, length: body.count, digest: digest, storedAt: WallClock.seconds)
         try disk.images.store(
-            body, for: CacheKey(request.originalKey), record: record, validators: keptValidators(download, request),
+            body, for: key, record: record, validators: keptValidators(download, request),
             replacing: request.revalidatesHits, keepsValidators: request.options.keepsValidators)
-    }
-
-    private func verified(_ bytes: UnsafeRawBufferPointer, _ request: LoadRequest) throws(WebImageError) -> ImageInfo {
-        try coder.verify(bytes, level: request.level, unverifiable: request.unverifiable)
     }
 
     private func verified(
         _ body: ImageBody, _ request: LoadRequest, level: ValidationLevel? = nil
     ) throws(WebImageError) -> ImageInfo {
-        var request = request
-        request.level = level ?? request.level
-        return try body.withUnsafeBytes { bytes throws(WebImageError) in try verified(bytes, request) }
+        try body.withUnsafeBytes { bytes throws(WebImageError) in
+            try coder.verify(bytes, level: level ?? request.level, unverifiable: request.unverifiable)
+        }
     }
 
     private func keptValidators(_ download: DownloadedImage, _ request: LoadRequest) -> HTTPValidators? {
         let isKept = request.options.keepsValidators || disk.configuration.keepsHTTPValidators
         return isKept ? request.validators(of: download) : nil
     }
-
-    /// The memory cache's removal count, needed for a later offer; nil if the request does not use memory.
-    private func memoryRemovals(_ request: LoadRequest) -> Int? { request.usesMemory ? cache.memory?.removals : nil }
 
     /// Adds the download to memory; replaces the old image if its hit was to be revalidated.
     private func keepInMemory(_ image: MemoryImage, _ request: LoadRequest, removals: Int) {

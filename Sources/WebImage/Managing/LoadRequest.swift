@@ -67,9 +67,8 @@ package struct LoadRequest: Sendable {
 
     var revalidatesHits: Bool { options.revalidatesHits || (expectedDigest != nil && variant == nil) }
 
-    var storesSpecially: Bool {
-        expectedDigest != nil || transformation != nil || variant != nil || options.contains(.cacheMemoryOnly)
-    }
+    /// Whether it follows the download of another load of its manager, and leads others.
+    var sharesDownload: Bool { usesMemory && !revalidatesHits }
 
     /// Judges an image by a complete check or by its record.
     /// * `original`: what it was made of; nil if it was fetched as it is.

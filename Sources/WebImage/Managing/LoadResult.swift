@@ -29,20 +29,26 @@ package final class LoadResult: Sendable {
     }
 }
 
-/// The cached image of a conditional request, by reference for the same reason.
+/// An image on disk, by reference for the same reason.
 final class PresentImage: Sendable {
     let found: FoundImage
-    let known: HTTPValidators
+    /// What a conditional request says; nil: the request is not conditional.
+    let known: HTTPValidators?
 
-    /// * `known`: nil: the request is not conditional.
-    init?(_ found: FoundImage?, _ known: HTTPValidators?) {
-        guard let found, let known else { return nil }
+    init(_ found: FoundImage, _ known: HTTPValidators?) {
         self.found = found
         self.known = known
     }
 }
 
 extension LoadedImage {
+    /// As a request has brought or confirmed it.
+    func requested(by download: DownloadedImage) -> LoadedImage {
+        var image = self
+        (image.httpStatus, image.attempts, image.timing) = (download.status, download.attempts, download.timing)
+        return image
+    }
+
     /// * `bytes`: of an image without a file, for a request that uses memory.
     init(
         _ request: LoadRequest, _ path: String?, _ info: ImageInfo, _ size: Int, _ digest: Digest?,

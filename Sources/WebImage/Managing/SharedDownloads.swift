@@ -63,7 +63,7 @@ final class SharedDownloads: Sendable {
         of key: CacheKey, _ request: LoadRequest, _ lock: TransferLock
     ) async throws(WebImageError) -> (Transfer, Follower?) {
         if let transfer = try lock.tryAcquire(key) { return (transfer, nil) }
-        guard request.usesMemory else { return (try await lock.acquire(key), nil) }
+        guard request.sharesDownload else { return (try await lock.acquire(key), nil) }
         let follower = join(key, request)
         defer { leave(key, follower) }
         if let refusal = follower.refusal { throw refusal }

@@ -33,37 +33,30 @@ struct BatchRun: Sendable {
         // The lock is given up with its last reference: not before the run is over.
         defer { withExtendedLifetime(lock) {} }
         let workers = try RunWorkers(settings)
+        let redisFailure = Failure()
+        var session: Session?
         let code: Int32
         do {
-            code = try await run(lock, workers)
-            await workers.end()
-        } catch {
-            await workers.end()
-            throw error
-        }
-        if code != 0 { throw ExitCode(code) }
-    }
-
-    private func run(_ lock: RunLock, _ workers: RunWorkers) async throws -> Int32 {
-        let redisFailure = Failure()
-        let server = try await PrivateRedis.attach(
-            cache: settings.cache, admission: settings.admission,
-            willStart: { if source.isKnownToHaveURLs { await workers.startAhead(of: $0) } }
-        ) { redisFailure.note($0) }
-        let session = try await Session(attachment: server, queue: settings.queue)
-        do {
-            let code = try await run(session, lock, workers, redisFailure)
-            await session.close()
-            return code
+            let server = try await PrivateRedis.attach(
+                cache: settings.cache, admission: settings.admission,
+                willStart: { if source.isKnownToHaveURLs { await workers.startAhead(of: $0) } }
+            ) { redisFailure.note($0) }
+            let opened = try await Session(attachment: server, queue: settings.queue)
+            session = opened
+            code = try await process(opened, lock, workers, redisFailure)
         } catch {
             // They would wait for the Redis that ends now.
             await workers.end()
-            await session.close()
+            await session?.close()
             throw error
         }
+        await session?.close()
+        await workers.end()
+        if code != 0 { throw ExitCode(code) }
     }
 
-    private func run(
+    /// Opens the batch, works on it until it is over, and tells of it; returns the exit code.
+    private func process(
         _ session: Session, _ lock: RunLock, _ workers: RunWorkers, _ redisFailure: Failure
     ) async throws -> Int32 {
         let queue = session.queue
@@ -79,21 +72,23 @@ struct BatchRun: Sendable {
             TerminationSignals.install { signal, count in stop.request(signal: signal, count: count) }
             return try await finishWithoutWork(queue, newest, stop)
         }
-        let id = batch.id
-        let protection = await protect(queue, id)
+        let asked = WallClock.now
+        let before = try await queue.batches.status(of: batch.id)
+        let protection = before.flatMap { protect($0, asked: asked) }
         defer { withExtendedLifetime(protection) {} }
-        batch.isFresh = try await queue.batches.status(of: id)?.counts.finished == 0
+        batch.isFresh = before?.counts.finished == 0
         TerminationSignals.install { signal, count in stop.request(signal: signal, count: count) }
         if batch.total == 0 {
             _ = try await batch.feed({ _ in })
-            return try await finish(queue, id, stop)
+            return try await finish(queue, try await status(of: batch, queue), stop)
         }
-        workers.begin(session, id)
+        workers.begin(session, batch.id)
         let failure = await work(queue, batch, workers.supervisor, stop, redisFailure)
         await workers.end()
         if let failure { throw failure }
         if let signal = stop.forced { return TerminationSignals.exitCode(signal) }
-        if let status = try await queue.batches.status(of: id), status.state == .running {
+        let status = try await status(of: batch, queue)
+        if status.state == .running {
             let finished = status.counts.finished
             throw PrefetchError(
                 .stopped,
@@ -101,7 +96,15 @@ struct BatchRun: Sendable {
                     + "\(Wording.count(status.total)) finished, nothing is lost",
                 hint: "the same command again continues")
         }
-        return try await finish(queue, id, stop)
+        return try await finish(queue, status, stop)
+    }
+
+    /// - Throws: `notFound` if Redis has lost it.
+    private func status(of batch: OpenBatch, _ queue: PrefetchQueue) async throws -> BatchStatus {
+        guard let status = try await queue.batches.status(of: batch.id) else {
+            throw PrefetchError(.notFound, "Redis no longer has the batch \(batch.id)", hint: "run it again")
+        }
+        return status
     }
 
     /// Before a retry is queued; of a list it was looked before there was a Redis.
@@ -223,12 +226,11 @@ struct BatchRun: Sendable {
 
     /// Keeps sweeps from what the batch fetches as long as this run lives, also while no worker does. Where that cannot be said, the
     /// workers warn about the cache.
-    private func protect(_ queue: PrefetchQueue, _ id: String) async -> CacheProtection? {
-        let asked = WallClock.now
-        guard let status = try? await queue.batches.status(of: id),
-            let disk = try? DiskCache(directory: settings.cache),
-            let protection = try? CacheProtection(disk)
-        else { return nil }
+    /// * `asked`: when its status was asked for.
+    private func protect(_ status: BatchStatus, asked: Double) -> CacheProtection? {
+        guard let disk = try? DiskCache(directory: settings.cache), let protection = try? CacheProtection(disk) else {
+            return nil
+        }
         try? protection.set(since: asked - Double(max(0, status.at - status.created)) / 1000)
         return protection
     }
@@ -275,18 +277,15 @@ final class Failure: Sendable {
 
 extension BatchRun {
     /// Writes the reports, prints the summary, and returns the exit code.
-    func finish(_ queue: PrefetchQueue, _ id: String, _ stop: StopRequest) async throws -> Int32 {
-        guard let status = try await queue.batches.status(of: id) else {
-            throw PrefetchError(.notFound, "Redis no longer has the batch \(id)", hint: "run it again")
-        }
+    private func finish(_ queue: PrefetchQueue, _ status: BatchStatus, _ stop: StopRequest) async throws -> Int32 {
         if let report { return try await report(queue, status) }
-        let failure = await write(queue, id, stop)
+        let failure = await write(queue, status.id, stop)
         if settings.json {
             Console.print(BatchJSON.object(status).text)
         } else if settings.verbosity > .silent {
             for line in BatchText.summary(status) { Console.print(line) }
-            let chain = try await BatchChain.read(id, queue: queue)
-            if let line = BatchText.merged(chain, seenFrom: id) { Console.print(line) }
+            let chain = try await BatchChain.read(status.id, queue: queue)
+            if let line = BatchText.merged(chain, seenFrom: status.id) { Console.print(line) }
             if settings.verbosity > .quiet {
                 Console.print("")
                 for line in commands(status) { Console.print(line) }

@@ -18,7 +18,7 @@ struct DownloaderPortTests {
             origin.route(path, OriginResponse(body: bytes, fault: .stall(after: 10)))
         }
         let urls = ["/plain.jpg", "/lasting.jpg"].map { origin.url($0) }
-        let patient = ["--timeout", "100s", "--low-speed-limit", "0"]
+        let patient = ["--timeout", "100s"]
         _ = try await b.submit([urls[0]], as: "plain", patient)
         _ = try await b.submit([urls[1]], as: "lasting", patient + ["--options", "continueInBackground"])
         let worker = try await ChildProcess(

@@ -177,7 +177,7 @@ struct PolitenessTests {
         let workers = try await bench.workers(3, ["--max-concurrent-downloads", "auto"])
         try await until { try await bench.queue.workers.names().count == 3 }
         let words = ["submit", bench.list(40), "--job-size", "1", "--window", "all", "--timeout", "100s"]
-        try await bench.ran(words + ["--low-speed-limit", "0", "--max-per-address", "5"])
+        try await bench.ran(words + ["--max-per-address", "5"])
         await bench.origin.waitForRequests(5)
         try await until { try await stalled(bench) == 5 }
         #expect(bench.origin.requestCount() == 5)

@@ -27,7 +27,7 @@ struct FailureRemedyTests {
         (.downloaded, nil, nil), (.hit, nil, nil), (.notModified, nil, nil),
         (.blacklisted, nil, "retry, or --retry-failed, requests them before they lapse; blacklist rm takes them off"),
         (.httpError, nil, nil), (.httpError, .browsersOnly, browsers), (.httpError, .credentials, credentials),
-        (.httpError, .redirects, "retry with more --max-redirects, or correct the URLs"),
+        (.httpError, .redirects, "correct the URLs: these redirect more than ten times"),
         (.timeout, nil, "retry; a longer --timeout or --max-time, or fewer transfers (--max-concurrent-downloads)"),
         (.dns, nil, "correct the names, or the resolver (doctor checks it), and retry"),
         (.connect, nil, "retry when the servers are up; a longer --connect-timeout if they are slow"),
@@ -49,7 +49,7 @@ struct FailureRemedyTests {
         (.refused, .robotsTag, "--ignore-robots-tag takes them, --own-host NAME those of a host of your own"),
         (.refused, .scheme, "correct the URLs: only http and https are fetched"),
         (.refused, .downgrade, "correct the URLs: these lead from https to http"),
-        (.refused, .contentType, "retry with another --accept-type"),
+        (.refused, .contentType, nil),
         (.filtered, nil, nil), (.filtered, .urlFilter, nil), (.filtered, .imageType, "retry with other --types"),
         (.filtered, .imageSize, "retry with other rules: --min-width 1"),
         (.filtered, .unknownSize, "retry without rules about sizes: --min-width 0"),
@@ -66,7 +66,7 @@ struct FailureRemedyTests {
     ]
 
     private static let statuses: [(Int, String?)] = [
-        (202, "retry with another --accept-status"), (206, "retry with another --accept-status"), (304, nil),
+        (202, nil), (206, nil), (304, nil),
         (302, nil), (400, programs),
         (401, "give credentials: --user NAME:PASSWORD, --bearer TOKEN or --netrc FILE"), (403, caller),
         (404, lapse), (407, "give the proxy credentials: --proxy http://NAME:PASSWORD@HOST:PORT"), (408, later),

@@ -22,24 +22,12 @@ extension RequestSettings {
             downloads.maxTotalTime = maxTime > 0 ? maxTime : nil
             downloads.maxSlowTime = nil
         }
-        set(\.maxTime, all.maxTryTime)
-        set(\.lowSpeedLimit, all.lowSpeedLimit)
-        set(\.lowSpeedTime, all.lowSpeedTime)
         set(\.maxAttempts, all.tries)
         if let retried = all.retryOn.flatMap(Self.retried) {
             downloads.retriedErrors = retried.errors
             downloads.retriedStatusCodes = retried.statusCodes
         }
-        if let delay = all.retryDelay {
-            downloads.retryBaseDelay = delay
-            downloads.retryMaxDelay = max(downloads.retryMaxDelay, delay)
-        }
-        set(\.maxRetryAfter, all.maxRetryAfter)
-        if all.resumes == false { downloads.resumeFrom = nil }
-        set(\.maxRedirects, all.maxRedirects)
         downloads.maxBodyBytes = min(all.maxSize ?? downloads.maxBodyBytes, maxBytes)
-        if let codes = all.acceptStatus.flatMap(Self.statusCodes) { downloads.acceptableStatusCodes = codes }
-        if let types = all.acceptTypes { downloads.acceptableContentTypes = types }
         if let limit = all.maxPerHost {
             downloads.maxConnectionsPerHost = limit > 0 ? limit : nil
             downloads.limitsOpenedAddresses = true

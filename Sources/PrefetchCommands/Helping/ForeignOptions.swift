@@ -44,11 +44,12 @@ enum ForeignOptions {
             "-H 'Cookie: NAME=VALUE' sends a cookie; --handle-cookies keeps those of servers"
         ),
         (["-t", "--retry", "--retries", "--max-tries", "--retry-times"], "--tries N sets the requests for a URL"),
-        (["--retry-wait", "--waitretry"], "--retry-delay TIME sets the back-off between tries"),
         (["-T", "--read-timeout", "--download-timeout"], "--timeout TIME ends a request that receives no data"),
         (["-m", "--max-timeout"], "--max-time TIME limits the time of a URL"),
-        (["-Y", "--speed-limit", "--lowest-speed-limit"], "--low-speed-limit BYTES ends slow transfers"),
-        (["-y", "--speed-time"], "--low-speed-time TIME says how long a transfer may be slow"),
+        (
+            ["-Y", "--speed-limit", "--lowest-speed-limit", "--speed-time"],
+            "transfers below 1000 bytes per second end after 20s; --max-time TIME limits the time of a URL"
+        ),
         (
             [
                 "-w", "--wait", "--delay", "--sleep", "--download-delay", "--rate", "--qps", "--rps",
@@ -69,8 +70,8 @@ enum ForeignOptions {
         (["-u", "--http-user"], "--user NAME:PASSWORD, or --user @FILE"),
         (["--oauth2-bearer", "--token"], "--bearer TOKEN, or --bearer @FILE"),
         (
-            ["-L", "--location", "--max-redirs", "--max-redirect"],
-            "redirects are followed; --max-redirects N limits them"
+            ["-L", "--location", "--max-redirs", "--max-redirect", "--max-redirects"],
+            "redirects are followed, at most 10 of a URL"
         ),
         (
             ["-c", "-C", "--continue", "--continue-at", "--save-session", "--incremental-mode", "--resume"],
@@ -129,7 +130,7 @@ enum ForeignOptions {
         ),
         (["--max-filesize"], "--max-size SIZE limits an image"),
         (["-Q", "--quota"], "--cache-max-size SIZE limits the cache"),
-        (["--accept-regex", "--accept"], "--accept-type TYPE limits the media types"),
+        (["--accept-regex", "--accept"], "--url-filter REGEX selects by URL, --types by the format of the bytes"),
         (["--http1", "--http1.1", "--http1.0"], "HTTP/1.1 is used unless there is --http2"),
         (["-r", "--recursive", "--mirror", "--page-requisites"], "only the URLs of the list are fetched"),
         (["--max-urls", "--sample", "--max-items"], "--limit N fetches the first N URLs of the list"),

@@ -50,49 +50,14 @@ struct RequestArguments: ParsableArguments {
     )
     var maxTime: TimeSpan?
 
-    @Option(help: .time("Time one try may take, redirects included. (default: no limit)"))
-    var maxTryTime: TimeSpan?
-
-    @Option(
-        help: .value(
-            "bytes", "End a transfer that is slower than this many bytes per second; 0 = never. (default: 1000)"))
-    var lowSpeedLimit: Int?
-
-    @Option(help: .time("How long a transfer may stay below --low-speed-limit. (default: 20s)"))
-    var lowSpeedTime: TimeSpan?
-
     @Option(
         help: .list(
             "Errors that are retried: timeout, dns, connect, truncated, status or status codes, separated by commas; or none. (default: all five)"
         ))
     var retryOn: String?
 
-    @Option(
-        help: .time(
-            "Upper bound of the first back-off, which doubles with each try; the actual pause is random. (default: 500ms)"
-        ))
-    var retryDelay: TimeSpan?
-
-    @Option(help: .time("Longest Retry-After to wait for; a longer one fails the URL. (default: 1m)"))
-    var maxRetryAfter: TimeSpan?
-
-    @Flag(help: "Start a broken large transfer from the first byte instead of resuming it.")
-    var noResume = false
-
-    @Option(help: .count("Redirects to follow, 0 to 50. (default: 10)"))
-    var maxRedirects: Int?
-
     @Option(help: .size("Largest image, up to 4GiB. (default: 64MiB)"))
     var maxSize: ByteSize?
-
-    @Option(
-        name: .customLong("accept-status"),
-        help: .list("Status codes whose body is accepted: 200-299,404. (default: 200-299)"))
-    var acceptStatus: String?
-
-    @Option(
-        name: .customLong("accept-type"), help: .list("Media types that are accepted: image/*. (default: any)"))
-    var acceptType: String?
 
     @Flag(help: "Obey each site's robots.txt: disallowed URLs end as refused, and Crawl-delay (up to 60s) is waited.")
     var robots = false
@@ -115,24 +80,14 @@ struct RequestArguments: ParsableArguments {
             if let value, !range.contains(value) { throw ValidationError(rule) }
         }
         try check(tries, RequestSettings.triesRange, "--tries is a number from 1 to 100")
-        try check(maxRedirects, RequestSettings.redirectsRange, "--max-redirects is a number from 0 to 50")
         try check(maxSize?.bytes, RequestSettings.sizes, "--max-size is at most 4GiB")
-        try check(lowSpeedLimit, 0...Int.max, "--low-speed-limit is a number from 0")
         try check(maxPerHost, 0...Int.max, "--max-per-host is a number from 0")
         try check(maxPerAddress, 0...Int.max, "--max-per-address is a number from 0")
         try check(rate, RequestSettings.rates, "--rate-per-host is a number from 0.001 to 100000")
-        let times = [
-            ("--connect-timeout", connectTimeout), ("--timeout", timeout), ("--max-try-time", maxTryTime),
-            ("--low-speed-time", lowSpeedTime),
-        ]
-        for (name, time) in times {
+        for (name, time) in [("--connect-timeout", connectTimeout), ("--timeout", timeout)] {
             try check(time?.seconds, RequestSettings.times, "\(name) is a time above 0, at most a day")
         }
-        for (name, time) in [
-            ("--max-time", maxTime), ("--retry-delay", retryDelay), ("--max-retry-after", maxRetryAfter),
-        ] {
-            try check(time?.seconds, 0...RequestSettings.times.upperBound, "\(name) is at most a day")
-        }
+        try check(maxTime?.seconds, 0...RequestSettings.times.upperBound, "--max-time is at most a day")
         guard userAgent == nil || contact == nil else {
             throw ValidationError("--contact is a part of the User-Agent that --user-agent replaces: give one of them")
         }
@@ -152,9 +107,6 @@ struct RequestArguments: ParsableArguments {
                 "--own-host is a name as images.example.org, or *.example.org, not '\(TerminalText.escaped(wrong))'")
         }
         try check(ownHosts.count, 0...RequestSettings.maxOwnHosts, "--own-host can be given 1,000 times")
-        if let acceptStatus, RequestSettings.statusCodes(Self.parts(acceptStatus)) == nil {
-            throw ValidationError("--accept-status is status codes from 200 to 599, as 200-299,404")
-        }
     }
 
     /// Whether the text is a host, or `*.` and a domain: neither a URL, nor with a port.
@@ -163,9 +115,9 @@ struct RequestArguments: ParsableArguments {
         return (try? RequestURL("http://\(name)/"))?.host == name.lowercased()
     }
 
-    private static func parts(_ text: String) -> [String] { text.split(separator: ",").map { String($0) } }
-
-    private static func retried(_ text: String) -> [String] { parts(text).filter { $0 != "none" } }
+    private static func retried(_ text: String) -> [String] {
+        text.split(separator: ",").map { String($0) }.filter { $0 != "none" }
+    }
 
     /// As the batch keeps them.
     var settings: RequestSettings {
@@ -175,18 +127,9 @@ struct RequestArguments: ParsableArguments {
         settings.connectTimeout = connectTimeout?.seconds
         settings.timeout = timeout?.seconds
         settings.maxTime = maxTime?.seconds
-        settings.maxTryTime = maxTryTime?.seconds
-        settings.lowSpeedLimit = lowSpeedLimit
-        settings.lowSpeedTime = lowSpeedTime?.seconds
         settings.tries = tries
         settings.retryOn = retryOn.map(Self.retried)
-        settings.retryDelay = retryDelay?.seconds
-        settings.maxRetryAfter = maxRetryAfter?.seconds
-        settings.resumes = noResume ? false : nil
-        settings.maxRedirects = maxRedirects
         settings.maxSize = maxSize?.bytes
-        settings.acceptStatus = acceptStatus.map(Self.parts)
-        settings.acceptTypes = acceptType.map(Self.parts)
         settings.maxPerHost = maxPerHost
         settings.maxPerAddress = maxPerAddress
         settings.ratePerHost = rate

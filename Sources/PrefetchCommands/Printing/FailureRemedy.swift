@@ -14,7 +14,7 @@ enum FailureRemedy {
         case .browsersOnly: "these sites let only browsers in: ask their owners, and say who you are with --contact"
         case .credentials:
             "give credentials that these servers accept: --user NAME:PASSWORD, --bearer TOKEN or --netrc FILE"
-        case .redirects: "retry with more --max-redirects, or correct the URLs"
+        case .redirects: "correct the URLs: these redirect more than ten times"
         case .bytes: "retry with a larger --max-size"
         case .pixels: "retry with a larger --max-pixels, of the batch and of its workers"
         case .decodeMemory: "retry on workers with a larger --max-decode-memory"
@@ -27,12 +27,11 @@ enum FailureRemedy {
         case .robotsTag: "--ignore-robots-tag takes them, --own-host NAME those of a host of your own"
         case .scheme: "correct the URLs: only http and https are fetched"
         case .downgrade: "correct the URLs: these lead from https to http"
-        case .contentType: "retry with another --accept-type"
         case .imageType: "retry with other --types"
         case .imageSize: "retry with other rules: --min-width 1"
         case .unknownSize: "retry without rules about sizes: --min-width 0"
         // Closed by the user himself, or what nothing should open.
-        case .deniedNetwork, .urlFilter, .workerFilter, .queueRedis, .expansion: nil
+        case .contentType, .deniedNetwork, .urlFilter, .workerFilter, .queueRedis, .expansion: nil
         }
     }
 
@@ -67,8 +66,7 @@ enum FailureRemedy {
         case 429: "retry with a lower --rate-per-host or --max-per-host"
         case 408, 425, 500...: "retry later, or with more --tries"
         case 400...: "open one of them in a browser: these servers do not serve it to programs"
-        case 300...: nil
-        default: "retry with another --accept-status"
+        default: nil
         }
     }
 }

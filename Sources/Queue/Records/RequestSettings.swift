@@ -16,30 +16,12 @@ public struct RequestSettings: Sendable, Codable, Equatable {
     public var timeout: Double?
     /// Time a URL may spend with a connection, over all tries; 0: no limit.
     public var maxTime: Double?
-    /// Time of one try, including redirects.
-    public var maxTryTime: Double?
-    /// Bytes per second below which a transfer is aborted; 0: no limit.
-    public var lowSpeedLimit: Int?
-    /// How long a transfer may stay below ``lowSpeedLimit``.
-    public var lowSpeedTime: Double?
     /// Requests for a URL before it fails.
     public var tries: Int?
     /// What is retried: names of ``RetriedError``, and status codes.
     public var retryOn: [String]?
-    /// The longest first back-off between tries.
-    public var retryDelay: Double?
-    /// The longest `Retry-After` that is honoured.
-    public var maxRetryAfter: Double?
-    /// Whether a large body that broke off is resumed.
-    public var resumes: Bool?
-    /// Redirects followed.
-    public var maxRedirects: Int?
     /// Bytes of the largest image; a worker may have its own maximum.
     public var maxSize: Int?
-    /// Accepted status codes, such as `200-299`.
-    public var acceptStatus: [String]?
-    /// Accepted media types, such as `image/*`.
-    public var acceptTypes: [String]?
     /// Concurrent transfers to one host, over all workers and batches of the queue; 0: no limit. If transfers of several batches wait for a
     /// host, the lowest of their limits applies.
     public var maxPerHost: Int?
@@ -59,7 +41,7 @@ public struct RequestSettings: Sendable, Codable, Equatable {
 
     /// Range of positive times in seconds, from a millisecond to a day.
     package static let times = 0.001...86_400.0
-    package static let triesRange = 1...100, redirectsRange = 0...50, sizes = 1...4 << 30
+    package static let triesRange = 1...100, sizes = 1...4 << 30
     package static let rates = 0.001...100_000.0
     /// The most headers a batch or one URL may have, and the most bytes of them.
     package static let maxHeaders = 64, mostHeaderBytes = 16 << 10
@@ -78,16 +60,9 @@ public struct RequestSettings: Sendable, Codable, Equatable {
         all.connectTimeout = connectTimeout?.bounded(by: Self.times)
         all.timeout = timeout?.bounded(by: Self.times)
         all.maxTime = maxTime?.bounded(by: 0...Self.times.upperBound)
-        all.maxTryTime = maxTryTime?.bounded(by: Self.times)
-        all.lowSpeedLimit = lowSpeedLimit.map { max(0, $0) }
-        all.lowSpeedTime = lowSpeedTime?.bounded(by: Self.times)
         all.tries = tries?.bounded(by: Self.triesRange)
         all.retryOn = retryOn?.filter { Self.retried([$0]) != nil }
-        all.retryDelay = retryDelay?.bounded(by: 0...Self.times.upperBound)
-        all.maxRetryAfter = maxRetryAfter?.bounded(by: 0...Self.times.upperBound)
-        all.maxRedirects = maxRedirects?.bounded(by: Self.redirectsRange)
         all.maxSize = maxSize?.bounded(by: Self.sizes)
-        all.acceptStatus = acceptStatus?.filter { Self.statusCodes([$0]) != nil }
         all.maxPerHost = maxPerHost.map { max(0, $0) }
         all.maxPerAddress = maxPerAddress.map { max(0, $0) }
         all.ratePerHost = ratePerHost?.bounded(by: Self.rates)
@@ -113,19 +88,6 @@ public struct RequestSettings: Sendable, Codable, Equatable {
     package static func isContact(_ text: String) -> Bool {
         let isPlain = text.utf8.allSatisfy { (0x21...0x7E).contains($0) && $0 != 0x28 && $0 != 0x29 }
         return isPlain && (text.contains("@") || text.hasPrefix("http://") || text.hasPrefix("https://"))
-    }
-
-    /// `200-299`, `404`; nil if any is invalid.
-    package static func statusCodes(_ texts: [String]) -> [ClosedRange<Int>]? {
-        var ranges: [ClosedRange<Int>] = []
-        for text in texts {
-            let ends = text.split(separator: "-", omittingEmptySubsequences: false).map { Int($0) }
-            guard let first = ends.first ?? nil, let last = ends.last ?? nil, ends.count <= 2, first <= last,
-                (200...599).contains(first), last <= 599
-            else { return nil }
-            ranges.append(first...last)
-        }
-        return ranges
     }
 
     /// Names of errors and status codes; nil if any is invalid.
@@ -182,18 +144,9 @@ extension RequestSettings {
             Option("--connect-timeout", \.connectTimeout) { time($0) },
             Option("--timeout", \.timeout) { time($0) },
             Option("--max-time", \.maxTime) { time($0) },
-            Option("--max-try-time", \.maxTryTime) { time($0) },
-            Option("--low-speed-limit", \.lowSpeedLimit) { "\($0)" },
-            Option("--low-speed-time", \.lowSpeedTime) { time($0) },
             Option("--tries", \.tries) { "\($0)" },
             Option("--retry-on", \.retryOn) { $0.isEmpty ? "none" : list($0) },
-            Option("--retry-delay", \.retryDelay) { time($0) },
-            Option("--max-retry-after", \.maxRetryAfter) { time($0) },
-            Option("--no-resume", \.resumes) { $0 ? "no" : "yes" },
-            Option("--max-redirects", \.maxRedirects) { "\($0)" },
             Option("--max-size", \.maxSize) { "\($0)" },
-            Option("--accept-status", \.acceptStatus, list),
-            Option("--accept-type", \.acceptTypes, list),
             Option("--max-per-host", \.maxPerHost) { "\($0)" },
             Option("--max-per-address", \.maxPerAddress) { "\($0)" },
             Option("--rate-per-host", \.ratePerHost) { "\($0)" },

@@ -47,7 +47,6 @@ class Peers:
         words += ["--ca-file", self.authority] if self.authority else []
         if self.silence:
             words += ["--timeout", f"{self.silence}s", "--connect-timeout", f"{self.silence}s", "--tries", "1"]
-            words += ["--low-speed-limit", "1000", "--low-speed-time", f"{self.silence}s"]
         return words
 
     def floor(self, folder, mode, *options):

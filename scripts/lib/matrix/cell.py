@@ -30,7 +30,7 @@ local wrong = is == 'string' and 'hash' or is == 'none' and ARGV[1] or 'string'
 if wrong == 'hash' then redis.call('HSET', KEYS[1], 'wrong', 'type') else redis.call('SET', KEYS[1], 'of a wrong type') end
 return wrong
 """
-BATCH = ["--timeout", "10s", "--connect-timeout", "10s", "--retry-delay", "100ms"]
+BATCH = ["--timeout", "10s", "--connect-timeout", "10s"]
 
 
 class Broken(Exception):

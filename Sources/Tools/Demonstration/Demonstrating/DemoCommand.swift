@@ -79,7 +79,7 @@ package struct DemoCommand: AsyncParsableCommand {
             list.path, "--cache", cache, "--workers", String(workers), "--max-per-host", "0", "--retry-failed",
         ]
         // Longer than the slowest answer that is still an image; the three tries of a stalled one are what the demo takes.
-        words += ["--timeout", "800ms", "--retry-delay", "100ms"]
+        words += ["--timeout", "800ms"]
         for place in origin.connectTo { words += ["--connect-to", place] }
         if json { words.append("--json") }
         if quiet { words.append("--quiet") }

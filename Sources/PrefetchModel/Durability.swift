@@ -7,11 +7,3 @@ public enum Durability: String, Sendable, CaseIterable, Codable {
     /// Nothing that was stored: each file and its directory are synced before it counts.
     case file
 }
-
-/// The digest that is recorded with each image.
-public enum ImageDigest: String, Sendable, CaseIterable, Codable {
-    /// SHA-256 of the bytes.
-    case sha256
-    /// No digest.
-    case none
-}

@@ -6,8 +6,6 @@ public struct ImageRules: Sendable, Hashable {
     public var minWidth: Int?
     /// Least height in pixels, from 1; nil (default): any.
     public var minHeight: Int?
-    /// Least product of width and height, from 1; nil (default): any.
-    public var minPixels: Int?
     /// Greatest product of width and height, from 1; nil (default): any.
     public var maxPixels: Int?
     /// Greatest quotient of the longer and the shorter side, from 1; nil (default): any.
@@ -26,7 +24,6 @@ public struct ImageRules: Sendable, Hashable {
         var rules = self
         rules.minWidth = other.minWidth ?? minWidth
         rules.minHeight = other.minHeight ?? minHeight
-        rules.minPixels = other.minPixels ?? minPixels
         rules.maxPixels = other.maxPixels ?? maxPixels
         rules.maxAspectRatio = other.maxAspectRatio ?? maxAspectRatio
         rules.types = other.types ?? types
@@ -40,7 +37,7 @@ public struct ImageRules: Sendable, Hashable {
             let names = types.map(\.rawValue).sorted().joined(separator: ", ")
             return ("\(format.rawValue); the accepted types are \(names)", .imageType)
         }
-        guard minWidth ?? minHeight ?? minPixels ?? maxPixels != nil || maxAspectRatio != nil else { return nil }
+        guard minWidth ?? minHeight ?? maxPixels != nil || maxAspectRatio != nil else { return nil }
         guard size.width > 0, size.height > 0 else {
             return ("\(format.rawValue) of unknown size; the batch has rules about it", .unknownSize)
         }
@@ -51,7 +48,6 @@ public struct ImageRules: Sendable, Hashable {
         if let minHeight, size.height < minHeight { return refused("the minimum height is \(minHeight)") }
         let pixels = size.width.multipliedReportingOverflow(by: size.height)
         let count = pixels.overflow ? Int.max : pixels.partialValue
-        if let minPixels, count < minPixels { return refused("the minimum is \(minPixels) pixels") }
         if let maxPixels, count > maxPixels { return refused("the maximum is \(maxPixels) pixels") }
         let ratio = Double(max(size.width, size.height)) / Double(min(size.width, size.height))
         if let maxAspectRatio, ratio > maxAspectRatio {
@@ -64,7 +60,7 @@ public struct ImageRules: Sendable, Hashable {
     package var members: [(name: String, value: String)] {
         let values: [(CodingKeys, String?)] = [
             (.minWidth, minWidth.map(String.init)), (.minHeight, minHeight.map(String.init)),
-            (.minPixels, minPixels.map(String.init)), (.maxPixels, maxPixels.map(String.init)),
+            (.maxPixels, maxPixels.map(String.init)),
             (.maxAspectRatio, maxAspectRatio.map(Self.text)),
             (.types, types.map { $0.map(\.rawValue).sorted().joined(separator: ",") }),
         ]
@@ -92,7 +88,6 @@ extension ImageRules: Codable {
     package enum CodingKeys: String, CodingKey, CaseIterable, Sendable {
         case minWidth = "min_width"
         case minHeight = "min_height"
-        case minPixels = "min_pixels"
         case maxPixels = "max_pixels"
         case maxAspectRatio = "max_aspect_ratio"
         case types
@@ -108,7 +103,6 @@ extension ImageRules: Codable {
         }
         minWidth = try number(.minWidth, Self.sides)
         minHeight = try number(.minHeight, Self.sides)
-        minPixels = try number(.minPixels, Self.pixels)
         maxPixels = try number(.maxPixels, Self.pixels)
         maxAspectRatio = try record.decodeIfPresent(Double.self, forKey: .maxAspectRatio).map {
             $0.isFinite ? min(max(1, $0), Double(Self.sides.upperBound)) : 1
@@ -121,7 +115,6 @@ extension ImageRules: Codable {
         var record = encoder.container(keyedBy: CodingKeys.self)
         try record.encodeIfPresent(minWidth, forKey: .minWidth)
         try record.encodeIfPresent(minHeight, forKey: .minHeight)
-        try record.encodeIfPresent(minPixels, forKey: .minPixels)
         try record.encodeIfPresent(maxPixels, forKey: .maxPixels)
         try record.encodeIfPresent(maxAspectRatio, forKey: .maxAspectRatio)
         try record.encodeIfPresent(types.map { $0.map(\.rawValue).sorted() }, forKey: .types)

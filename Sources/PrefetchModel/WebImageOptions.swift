@@ -34,9 +34,6 @@ public struct WebImageOptions: OptionSet, Sendable, Hashable {
     public static let queryDataWhenInMemory = WebImageOptions(rawValue: 1 << 11)
     /// As ``refreshCached``, but a response marked fresh (Cache-Control, Expires) is a hit without a request until it expires.
     public static let honorCacheControl = WebImageOptions(rawValue: 1 << 12)
-    /// Store ETag, Last-Modified and the expiry with the image for a later ``refreshCached``, which also stores them.
-    public static let keepHTTPValidators = WebImageOptions(rawValue: 1 << 13)
-
     /// Reduce images whose bitmap would take more than 60 MiB, at 4 bytes a pixel: the pixels of a load, and what a worker stores, under a
     /// key of its own.
     public static let scaleDownLargeImages = WebImageOptions(rawValue: 1 << 14)
@@ -50,15 +47,16 @@ public struct WebImageOptions: OptionSet, Sendable, Hashable {
         ("continueInBackground", .continueInBackground), ("handleCookies", .handleCookies),
         ("allowInvalidSSLCertificates", .allowInvalidSSLCertificates), ("queryDiskSync", .queryDiskSync),
         ("queryDataWhenInMemory", .queryDataWhenInMemory), ("honorCacheControl", .honorCacheControl),
-        ("keepHTTPValidators", .keepHTTPValidators), ("scaleDownLargeImages", .scaleDownLargeImages),
+        ("scaleDownLargeImages", .scaleDownLargeImages),
         ("transformAnimatedImage", .transformAnimatedImage),
     ]
 
     /// All option names, as in SDWebImage's Swift interface.
     public static var allNames: [String] { named.map(\.name) }
 
-    /// Looks up one option by name.
+    /// Looks up one option by name: `retryFailed`, or `SDWebImageRetryFailed` as in Objective-C.
     public init?(name: String) {
+        let name = Self.plain(name)
         guard let option = Self.named.first(where: { $0.name == name })?.option else { return nil }
         self = option
     }
@@ -75,12 +73,17 @@ public struct WebImageOptions: OptionSet, Sendable, Hashable {
         }
     }
 
+    private static func plain(_ name: String) -> String {
+        let rest = name.hasPrefix("SDWebImage") ? name.dropFirst("SDWebImage".count) : ""
+        return rest.isEmpty ? name : rest.prefix(1).lowercased() + rest.dropFirst()
+    }
+
     /// The names of the options in this set.
     public var names: [String] { Self.named.filter { contains($0.option) }.map(\.name) }
 
     /// Why a name is not supported: SDWebImage's view options have no meaning without a view.
     public static func refusal(ofName name: String) -> String {
-        switch name {
+        switch plain(name) {
         case "delayPlaceholder":
             "delayPlaceholder has no meaning off a screen: there is no view that could show a placeholder"
         case "avoidAutoSetImage":
@@ -96,8 +99,6 @@ public struct WebImageOptions: OptionSet, Sendable, Hashable {
     package var revalidatesHits: Bool {
         !isDisjoint(with: [.refreshCached, .honorCacheControl, .queryDataWhenInMemory])
     }
-
-    package var keepsValidators: Bool { !isDisjoint(with: [.refreshCached, .honorCacheControl, .keepHTTPValidators]) }
 }
 
 /// Encoded as a list of names. Unknown names are ignored.

@@ -31,28 +31,29 @@ struct CacheCommandTests {
     func putAndRemove() async throws {
         let bytes = GeneratedImage.png(seed: 3, width: 20, height: 10)
         folder.write(bytes, to: "a.png")
-        let put = try await ran(["cache", "put", url, folder.path("a.png"), "--cache", cache])
+        let put = try await ran(["cache", "import", folder.path("a.png"), "--url", url, "--cache", cache])
         let path = String(put.stdout.dropLast())
         #expect(readFile(path) == bytes)
-        #expect(try await ran(["cache", "get", url, "--cache", cache]).stdout.utf8.count > 0)
         #expect(try await ran(["cache", "path", url, "--cache", cache]).stdout == put.stdout)
-        #expect(try await ran(["cache", "exists", url, "--cache", cache]).stdout == "")
+        #expect(try await ran(["cache", "path", "--missing", url, "--cache", cache]).stdout == "")
         let list = Array("\(url)\n# no\n\nhttps://example.org/b.png\n".utf8)
-        let missing = try await ran(["cache", "exists", "-", "--cache", cache], exits: 1, input: list)
+        let missing = try await ran(["cache", "path", "--missing", "-", "--cache", cache], exits: 66, input: list)
         #expect(missing.stdout == "https://example.org/b.png\n")
-        let json = try await ran(["cache", "exists", url, "--json", "--cache", cache])
-        #expect(json.stdout == #"{"url":"\#(url)","exists":true}"# + "\n")
+        let json = try await ran(
+            ["cache", "import", folder.path("a.png"), "--url", url, "--json", "--cache", cache])
+        #expect(json.stdout == #"{"v":1,"path":"\#(path)"}"# + "\n")
         // Another image in its place, from a pipe.
         let other = GeneratedImage.jpeg(seed: 4, width: 20, height: 10)
-        #expect(try await ran(["cache", "put", url, "-", "--cache", cache], input: other).stdout == put.stdout)
+        #expect(
+            try await ran(["cache", "import", "-", "--url", url, "--cache", cache], input: other).stdout == put.stdout)
         #expect(readFile(path) == other)
         // A folder that is no cache is not one in which all is well.
-        for command in ["ls", "stat", "verify"] {
-            let none = try await ran(["cache", command, "--cache", folder.path], exits: 66)
-            #expect(none.stdout == "" && none.stderr.contains("there is no cache in \(folder.path)"), "\(command)")
+        for words in [["ls"], ["ls", "--summary"], ["verify"]] {
+            let none = try await ran(["cache"] + words + ["--cache", folder.path], exits: 66)
+            #expect(none.stdout == "" && none.stderr.contains("there is no cache in \(folder.path)"), "\(words)")
         }
         chmod(cache, 0o777)
-        let open = try await ran(["cache", "put", url, "-", "--cache", cache], input: other)
+        let open = try await ran(["cache", "import", "-", "--url", url, "--cache", cache], input: other)
         #expect(open.stderr.contains("warning: everybody on this machine can write to"))
         chmod(cache, 0o755)
         let rm = try await ran(["cache", "rm", "-", "--cache", cache], exits: 66, input: list)
@@ -63,21 +64,27 @@ struct CacheCommandTests {
     @Test("What is no image, no URL or too large is not stored")
     func refused() async throws {
         folder.write(Array("<html>".utf8), to: "page")
-        let page = try await ran(["cache", "put", url, folder.path("page"), "--cache", cache], exits: 65)
+        let page = try await ran(["cache", "import", folder.path("page"), "--url", url, "--cache", cache], exits: 65)
         #expect(page.stderr.contains("is not a complete image"))
-        _ = try await ran(["cache", "put", "no url", folder.path("page"), "--cache", cache], exits: 64)
-        _ = try await ran(["cache", "put", url, folder.path("none"), "--cache", cache], exits: 66)
+        _ = try await ran(["cache", "import", folder.path("page"), "--url", "no url", "--cache", cache], exits: 64)
+        _ = try await ran(["cache", "import", folder.path("none"), "--url", url, "--cache", cache], exits: 66)
         let large = try await ran(
-            ["cache", "put", url, folder.path("page"), "--max-size", "3", "--cache", cache], exits: 65)
+            ["cache", "import", folder.path("page"), "--url", url, "--max-size", "3", "--cache", cache], exits: 65)
         #expect(large.stderr.contains("--max-size"))
+        for words in [["--url", url, "--from", "files"], [], ["--url", url, "--list", "x"]] {
+            _ = try await ran(["cache", "import", folder.path("page"), "--cache", cache] + words, exits: 64)
+        }
+        for words in [["rm"], ["rm", url, "--all"], ["rm", url, "--yes"], ["rm", url, "--force"]] {
+            _ = try await ran(["cache"] + words + ["--cache", cache], exits: 64)
+        }
         #expect(try DiskCache(directory: cache).audit.count().images == 0)
-        for words in [["rm", url], ["clear"], ["verify", "--repair"]] {
+        for words in [["rm", url], ["rm", "--all"], ["verify", "--repair"]] {
             _ = try await ran(["cache"] + words + ["--cache", folder.path("nothing")], exits: 66)
             #expect(access(folder.path("nothing"), F_OK) != 0)
         }
     }
 
-    @Test("clear removes every image, but not while a batch fetches them")
+    @Test("rm --all removes every image, but not while a batch fetches them")
     func clear() async throws {
         let disk = try DiskCache(directory: cache)
         for name in ["a", "b"] {
@@ -87,16 +94,16 @@ struct CacheCommandTests {
         }
         var busy: CacheProtection? = try CacheProtection(disk)
         try busy?.set(since: Double(time(nil)) - 60)
-        let held = try await ran(["cache", "clear", "--cache", cache], exits: 75)
+        let held = try await ran(["cache", "rm", "--all", "--cache", cache], exits: 75)
         #expect(held.stderr.contains("--force"))
         #expect(try disk.audit.count().images == 2)
-        let asked = try await ran(["cache", "clear", "--force", "--cache", cache], exits: 78)
+        let asked = try await ran(["cache", "rm", "--all", "--force", "--cache", cache], exits: 78)
         #expect(asked.stderr.contains("remove 2 images, 2 B, 8.2 kB on disk, everything in \(cache); standard input"))
         #expect(try disk.audit.count().images == 2)
-        let cleared = try await ran(["cache", "clear", "--force", "--yes", "--cache", cache])
+        let cleared = try await ran(["cache", "rm", "--all", "--force", "--yes", "--cache", cache])
         #expect(cleared.stderr == "removed 2 images\n")
         busy = nil
-        #expect(try await ran(["cache", "clear", "--cache", cache]).stderr == "removed 0 images\n")
+        #expect(try await ran(["cache", "rm", "--all", "--cache", cache]).stderr == "removed 0 images\n")
     }
 
     @Test("verify names what is damaged or foreign, --repair moves it aside, and a run fetches it again")

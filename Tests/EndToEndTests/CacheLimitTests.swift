@@ -39,13 +39,13 @@ struct CacheLimitTests {
         return sum
     }
 
-    @Test("cache gc says what goes by which rule, cache stat what is there")
+    @Test("cache gc says what goes by which rule, cache ls --summary what is there")
     func commands() async throws {
         let folder = TemporaryDirectory()
         let disk = try cache(folder)
         try fill(disk, 0..<5, hours: 1)
         try fill(disk, 5..<8, hours: 50)
-        let stat = try await coord(["cache", "stat", "--cache", folder.path("cache"), "--json"])
+        let stat = try await coord(["cache", "ls", "--summary", "--cache", folder.path("cache"), "--json"])
         #expect(await stat.wait() == .exited(0))
         #expect(
             stat.stdout == #"{"v":1,"count":8,"bytes":800,"allocated_bytes":32768,"days":["#
@@ -53,7 +53,7 @@ struct CacheLimitTests {
                 + #"{"day":2,"count":3,"bytes":300,"allocated_bytes":12288}],"#
                 + #""formats":{"unknown":{"count":8,"bytes":800,"allocated_bytes":32768}},"#
                 + #""levels":{"none":{"count":8,"bytes":800,"allocated_bytes":32768}}}"# + "\n")
-        let text = try await coord(["cache", "stat", "--cache", folder.path("cache")])
+        let text = try await coord(["cache", "ls", "--summary", "--cache", folder.path("cache")])
         #expect(await text.wait() == .exited(0))
         #expect(text.stdout.contains("\n  2 days old: 3 images, 300 B, 12 kB on disk\n"))
 

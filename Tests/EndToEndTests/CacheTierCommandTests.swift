@@ -45,7 +45,7 @@ struct CacheTierCommandTests {
     func tiers() async throws {
         _ = try await fetch(list(0..<2, "one.txt"), "one")
         _ = try await fetch(list(2..<4, "two.txt"), "two")
-        try await ran(["export", "--to", "sdwebimage", folder.path("app"), "--cache", folder.path("two")])
+        try await ran(["export", "--format", "sdwebimage", "--out", folder.path("app"), "--cache", folder.path("two")])
         let requests = origin.requestCount()
         let tiers = ["--read-only-cache", folder.path("one"), "--read-only-cache", folder.path("app")]
         let all = list(0..<6, "all.txt")
@@ -62,20 +62,24 @@ struct CacheTierCommandTests {
         let first = origin.url("/0.png")
         #expect(try await ran(["cache", "path", first] + own + tiers).stdout.hasPrefix(folder.path("one/v1/")))
         try await ran(["cache", "path", first] + own, exits: 66)
-        try await ran(["cache", "exists", first] + own + tiers)
-        try await ran(["cache", "exists", first] + own, exits: 1)
-        try await ran(["cache", "get", first] + own, exits: 66)
+        try await ran(["cache", "path", "--missing", first] + own + tiers)
+        try await ran(["cache", "path", "--missing", first] + own, exits: 66)
         #expect(try await ran(["fsck"] + own + tiers).stdout.hasSuffix("everything agrees\n"))
         try await ran(["fsck"] + own, exits: 1)
-        #expect(try await ran(["export", "--to", "lock"] + own + tiers).stdout.split(separator: "\n").count == 8)
+        #expect(try await ran(["export", "--format", "lock"] + own + tiers).stdout.split(separator: "\n").count == 8)
         let missing = try await ran(
-            ["cache", "exists", first] + own + ["--read-only-cache", folder.path("no")], exits: 73)
+            ["cache", "path", "--missing", first] + own + ["--read-only-cache", folder.path("no")], exits: 73)
         #expect(missing.stderr.contains(folder.path("no")))
     }
 
-    @Test("--cache-mode says who may read and write what is made, and --strict-cache who may not")
+    @Test("--cache-mode says who may read and write what is made, and a cache for everybody is warned of")
     func modes() async throws {
-        _ = try await fetch(list(0..<2, "one.txt"), "group", ["--cache-mode", "0770"])
+        folder.write(GeneratedImage.png(seed: 9, width: 5, height: 5), to: "by-hand.png")
+        let put = [
+            "cache", "import", folder.path("by-hand.png"), "--url", origin.url("/0.png"), "--cache",
+            folder.path("group"),
+        ]
+        try await ran(put + ["--cache-mode", "0770"])
         var status = stat()
         let disk = try DiskCache(directory: folder.path("group"))
         #expect(
@@ -87,29 +91,10 @@ struct CacheTierCommandTests {
         chmod(folder.path("group"), 0o777)
         let open = try await fetch(list(0..<2, "one.txt"), "group")
         #expect(open.stderr.contains("warning: everybody on this machine can write to"))
-        let refused = try await ran(
-            ["run", folder.path("one.txt"), "--cache", folder.path("group"), "--strict-cache"], exits: 78)
-        #expect(refused.stderr.contains("chmod o-w"))
+        #expect(open.stderr.contains("chmod o-w"))
         for mode in ["0470", "9", "1777", "rwx"] {
-            try await ran(["run", folder.path("one.txt"), "--cache-mode", mode], exits: 64)
+            try await ran(put + ["--cache-mode", mode], exits: 64)
         }
-    }
-
-    @Test("With --plain-files a cache has neither unnamed files nor attributes, and any other command reads it")
-    func plainFiles() async throws {
-        let run = try await fetch(list(0..<6, "all.txt"), "plain", ["--plain-files"])
-        #expect(run.stdout.contains(#""downloaded":6"#))
-        folder.write(GeneratedImage.png(seed: 9, width: 5, height: 5), to: "by-hand.png")
-        try await ran([
-            "cache", "put", "http://h/by-hand.png", folder.path("by-hand.png"), "--plain-files", "--cache",
-            folder.path("plain"),
-        ])
-        let files = folder.contents().filter { $0.hasPrefix("plain/v1/") && !$0.hasSuffix("/") }
-        #expect(files.count == 14 && files.count { $0.hasSuffix(".m") } == 7, "\(files)")
-        let verify = try await ran(["cache", "verify", "--cache", folder.path("plain")])
-        #expect(verify.stdout == "7 files, 0 damaged\n")
-        let again = try await fetch(list(0..<6, "all.txt"), "plain")
-        #expect(again.stdout.contains(#""downloaded":0,"hit":6"#), "\(again.stdout)")
     }
 
     @Test("Kills at the system calls of a publish and of a sweep leave whole files and no litter")

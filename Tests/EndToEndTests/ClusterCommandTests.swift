@@ -27,7 +27,7 @@ struct ClusterCommandTests {
             (["status"], 0, "first  done  100.0%  finished 22 of 22"), (["status", "first", "--json"], 0, "\"done\""),
             (["workers", "--json"], 0, "\"left\""), (["failures", "first", "--json"], 0, "httpError"),
             (["why", missing, "--cache", cache], 0, "first"), (["blacklist", "list"], 0, missing),
-            (["export", "first", "--to", "jsonl", "--cache", cache], 0, "\"downloaded\""),
+            (["export", "first", "--format", "jsonl", "--cache", cache], 0, "\"downloaded\""),
             (["watch", "first", "--json", "--from-start"], 3, "\"completion\""), (["fsck"], 0, ""),
             (["retry", "first"], 0, "first"), (["status", "first"], 0, "retried by"),
             (["cancel", "--yes"], 0, "cancelled"),

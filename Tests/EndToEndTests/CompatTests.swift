@@ -91,9 +91,9 @@ struct CompatTests {
             outcomes(third) == ["downloaded:1", "hit:1", "httpError:2", "badImage:1", "truncated:1"], "\(third)")
         #expect(try await failed() == listed.filter { $0 != origin.url("/healed") })
         // So late in its job that the cache is asked only when it is its turn.
-        let late = list((0..<17).map { origin.url("/none\($0)") } + [origin.url("/cached")], "late.txt")
-        let fourth = try await ran(["run", late, "--retry-failed", "--job-size", "32"] + sd3, exits: 3)
-        #expect(outcomes(fourth) == ["hit:1", "httpError:17"], "\(fourth)")
+        let late = list((0..<1_088).map { origin.url("/none\($0)") } + [origin.url("/cached")], "late.txt")
+        let fourth = try await ran(["run", late, "--retry-failed"] + sd3, exits: 3)
+        #expect(outcomes(fourth) == ["hit:1", "httpError:1088"], "\(fourth)")
         #expect(try await failed().contains(origin.url("/cached")))
         #expect(origin.requestCount("/cached") == 1)
         #expect(try await ran(["fsck"] + cache) == "6 batches, everything agrees\n")

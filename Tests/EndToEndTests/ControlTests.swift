@@ -7,7 +7,7 @@ import Testing
 import Threading
 import WebImage
 
-/// `pause`, `resume`, `reprioritise` and `workers set`, as a person types them while real workers run.
+/// `pause`, `resume` and `set`, as a person types them while real workers run.
 @Suite("Control of the queue", .timeLimit(.minutes(5)))
 struct ControlTests {
     private func done(_ remote: RemoteBatch, _ arguments: [String], _ code: Int32 = 0) async throws -> ChildProcess {
@@ -147,10 +147,10 @@ struct ControlTests {
         #expect(await watch.wait() == .exited(0))
         #expect(try await done(remote, ["pause", "b"]).stdout == "b is done already\n")
         #expect(try await done(remote, ["resume", "b"]).stdout == "b is done already\n")
-        #expect(try await done(remote, ["reprioritise", "b", "low"]).stdout == "b is done already\n")
+        #expect(try await done(remote, ["set", "b", "--priority", "low"]).stdout == "b is done already\n")
     }
 
-    @Test("The number of transfers follows workers set within two seconds, seen at the origin")
+    @Test("The number of transfers follows set within two seconds, seen at the origin")
     func concurrency() async throws {
         let remote = try await RemoteBatch()
         let origin = try OriginServer()
@@ -161,27 +161,27 @@ struct ControlTests {
         _ = try await remote.submit((0..<2000).map { origin.url("/\($0).png") }, as: "b")
         let workers = try await remote.workers(2, ["--max-concurrent-downloads", "4"])
         try await until { origin.requestCount() >= 8 }
-        let said = try await done(remote, ["workers", "set", "--all", "--max-concurrent-downloads", "20"])
+        let said = try await done(remote, ["set", "--all", "--max-concurrent-downloads", "20"])
         let returned = seconds()
         #expect(said.stdout == "all workers of queue 'default': at most 20 transfers in flight each\n")
         try await until { origin.requestCount() >= 40 }
         #expect(origin.requests[39].time - returned < 2)
         #expect(origin.currentRequestCount == 40)
         let name = try #require(try await remote.queue.workers.names().first)
-        let one = try await done(remote, ["workers", "set", name, "--max-concurrent-downloads", "30"])
+        let one = try await done(remote, ["set", "--worker", name, "--max-concurrent-downloads", "30"])
         #expect(one.stdout == "worker \(name): at most 30 transfers in flight\n")
         try await until { origin.requestCount() >= 50 }
         try await until { try await done(remote, ["workers"]).stdout.contains("\(name)  running  in flight 30 of 30") }
         #expect(origin.requestCount() == 50)
         #expect(
-            try await done(remote, ["workers", "set", name, "--max-concurrent-downloads", "auto"]).stdout
+            try await done(remote, ["set", "--worker", name, "--max-concurrent-downloads", "auto"]).stdout
                 == "worker \(name): auto: finds its number of transfers\n")
         try await until { try await done(remote, ["workers"]).stdout.contains(" of auto ") }
         #expect(
-            try await done(remote, ["workers", "set", name, "--default"]).stdout
+            try await done(remote, ["set", "--worker", name, "--default"]).stdout
                 == "worker \(name): 20 at once, as set with --all\n")
         #expect(
-            try await done(remote, ["workers", "set", "--all", "--default"]).stdout
+            try await done(remote, ["set", "--all", "--default"]).stdout
                 == "all workers of queue 'default': as they were started\n")
         try await until {
             try await remote.queue.workerRecords.all().allSatisfy { $0.report.maxConcurrentDownloads == 4 }
@@ -197,20 +197,23 @@ struct ControlTests {
         let cases: [([String], Int32, String)] = [
             (["pause", "none"], 66, "there is no batch 'none'"),
             (["resume", "none"], 66, "there is no batch 'none'"),
-            (["reprioritise", "none", "low"], 66, "there is no batch 'none'"),
+            (["set", "none", "--priority", "low"], 66, "there is no batch 'none'"),
             (["pause", "--worker", "x"], 66, "the workers that are there: host:1"),
             (["resume", "--worker", "x"], 66, "there is no worker 'x'"),
-            (["workers", "set", "x", "--default"], 66, "there is no worker 'x'"),
+            (["set", "--worker", "x", "--default"], 66, "there is no worker 'x'"),
             (["pause", "b", "--all"], 64, "give one of: a batch, --all, --worker"),
-            (["reprioritise", "b"], 64, "give high, normal or low"),
-            (["reprioritise", "b", "urgent"], 64, "urgent"),
-            (["reprioritise", "b", "--order", "random"], 64, "random"),
-            (["workers", "set"], 64, "name one worker, or give --all"),
-            (["workers", "set", "--all"], 64, "give --max-concurrent-downloads N|auto, or --default"),
-            (["workers", "set", "--all", "--max-concurrent-downloads", "0"], 64, "from 1 to 4096, not 0"),
-            (["workers", "set", "host:1", "--max-concurrent-downloads", "4097"], 64, "from 1 to 4096, not 4097"),
-            (["workers", "set", "--all", "--max-concurrent-downloads", "many"], 64, "many"),
-            (["workers", "set", "--all", "--max-concurrent-downloads", "3", "--default"], 64, "or --default"),
+            (["set", "b"], 64, "a batch has --priority and --order"),
+            (["set", "b", "--default"], 64, "a batch has --priority and --order"),
+            (["set", "b", "--all", "--default"], 64, "give one of: a batch, --worker NAME, --all"),
+            (["set", "--all", "--priority", "low"], 64, "workers have --max-concurrent-downloads"),
+            (["set", "b", "--priority", "urgent"], 64, "urgent"),
+            (["set", "b", "--order", "random"], 64, "random"),
+            (["set"], 64, "give one of: a batch, --worker NAME, --all"),
+            (["set", "--all"], 64, "workers have --max-concurrent-downloads N|auto, or --default"),
+            (["set", "--all", "--max-concurrent-downloads", "0"], 64, "from 1 to 4096, not 0"),
+            (["set", "--worker", "host:1", "--max-concurrent-downloads", "4097"], 64, "from 1 to 4096, not 4097"),
+            (["set", "--all", "--max-concurrent-downloads", "many"], 64, "many"),
+            (["set", "--all", "--max-concurrent-downloads", "3", "--default"], 64, "or --default"),
             (["workers", "sett"], 64, "sett"),
             (["pauze"], 64, "pause"),
         ]
@@ -220,7 +223,7 @@ struct ControlTests {
             #expect(child.stdout == "", "\(words)")
             if code == 66 { #expect(child.stderr.split(separator: "\n").count == 2, "\(child.stderr)") }
         }
-        let moved = try await done(remote, ["reprioritize", "b", "low", "--order", "lifo"])
+        let moved = try await done(remote, ["set", "b", "--priority", "low", "--order", "lifo"])
         #expect(moved.stdout == "b  priority low, was normal  order lifo, was fifo\n")
         #expect(
             try await remote.queue.connection.command(["LRANGE", "prefetch:{default}:ready:low", "0", "-1"]).array?

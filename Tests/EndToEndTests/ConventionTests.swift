@@ -99,7 +99,7 @@ struct ConventionTests {
         let program = builtProduct("prefetch-coord")
         let run = try await shell(
             """
-            cd '\(folder.path(""))' && '\(program)' run urls.txt --cache cache --from-cache-only -n 2 2>err | cat >out; \
+            cd '\(folder.path(""))' && '\(program)' run urls.txt --cache cache --options fromCacheOnly -n 2 2>err | cat >out; \
             echo "${PIPESTATUS[0]} $(wc -l <err) $(cat out err | grep -c $'\\x1b')"
             """, environment: ["TERM": "xterm-256color"])
         let numbers = run.stdout.split(whereSeparator: \.isWhitespace).compactMap { Int($0) }
@@ -122,7 +122,7 @@ struct ConventionTests {
             ["doctor", "--cache", b.folder.path("c")], ["doctor", "--json", "--cache", b.folder.path("c")],
             ["doctor", "--settings"], ["doctor", "--settings", "--json"], ["metrics"], ["fsck"],
             ["why", "http://192.0.2.1/a.png"], ["status", "nothing"],
-            ["cancel", "one", "--yes"], ["report", "one"],
+            ["cancel", "one", "--yes"], ["export", "--format", "html", "one"],
         ] {
             for address in [url, away, "redis://:\(canary)@h:x/0", "rediss://:\(canary)@h:1/zero"] {
                 // It waits, below.

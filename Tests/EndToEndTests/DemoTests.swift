@@ -90,7 +90,7 @@ struct DemoTests {
                 : OriginResponse(status: 404)
         }
         var words = ["run", cache + "/.prefetch/lists/demo-200.txt", "--cache", cache, "--retry-failed", "--quiet"]
-        words += ["--drain-timeout", "100ms", "--max-per-host", "0", "--timeout", "800ms"]
+        words += ["--max-per-host", "0", "--timeout", "800ms"]
         for host in ["demo", "busy", "closed"] {
             words += ["--connect-to", "\(host).prefetch.example:80:127.0.0.1:\(origin.port)"]
         }

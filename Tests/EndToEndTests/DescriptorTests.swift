@@ -48,7 +48,7 @@ struct DescriptorTests {
         let worker = try await worker(remote, limit: 128, "--max-concurrent-downloads 32")
         // Of more than one, and of the number that it was told, nobody is to have more than fit.
         let told = try await remote.coord([
-            "workers", "set", "--all", "--max-concurrent-downloads", "400",
+            "set", "--all", "--max-concurrent-downloads", "400",
         ])
         await told.wait()
         #expect(await worker.wait() == .exited(0), "\(worker.stderr)")

@@ -43,7 +43,7 @@ struct DryRunTests {
         let first = try json(await ran(["run", file, "--limit", "2"] + at + net))
         #expect(first["total"] as? Int == 2 && origin.requestCount() == 2, "\(first)")
         // Its list is there as long as its cache.
-        let lines = try await ran(["export", "--to", "jsonl"] + at)
+        let lines = try await ran(["export", "--format", "jsonl"] + at)
         #expect(lines.stdout.split(separator: "\n").count == 2)
         let all = try json(await ran(["run", file] + at + net))
         #expect(all["total"] as? Int == 5 && all["id"] as? String != first["id"] as? String, "\(all)")
@@ -104,9 +104,5 @@ struct DryRunTests {
         let counts = try json(await ran(["failures", "--by", "cause", "--json"] + at))
         #expect(counts["skipped"] as? Int == 4 && (counts["counts"] as? [Any])?.count == 2)
         _ = try await ran(["failures", "--by", "colour"] + at, exits: 64)
-        // Without details the causes are known still, and it says so.
-        _ = try await ran(["run", file, "--keep-details", "0", "--name", "bare"] + at + net, exits: 3)
-        let bare = try await ran(["failures", "bare", "--by", "cause"] + at)
-        #expect(bare.stderr.contains("4 of 4 have no detail"), "\(bare.stdout)\(bare.stderr)")
     }
 }

@@ -78,27 +78,23 @@ struct EarlyEndTests {
     }
 
     @Test(
-        "run with a share ends when its last URL hangs: exit by its skips, --allow-failures allows them",
+        "A batch with a share ends when its last URL hangs: exit by its skips, --allow-failures allows them",
         arguments: [true, false])
     func share(allowed: Bool) async throws {
         let origin = try origin()
-        let folder = TemporaryDirectory()
+        let b = try await RemoteBatch()
         let urls = (0..<39).map { origin.url("/\($0).png") } + [origin.url("/hangs")]
-        folder.write(Array(urls.map { $0 + "\n" }.joined().utf8), to: "urls.txt")
-        let cache = folder.path("cache")
-        var words = [
-            "run", folder.path("urls.txt"), "--cache", cache, "-n", "2", "--allow-net", "127.0.0.0/8", "-q",
-            "--finish-at", "97.5%",
-        ]
+        var words = ["submit", b.list(urls), "--wait", "-q", "--finish-at", "97.5%"]
         if allowed { words += ["--allow-failures", "1"] }
-        let run = try await ChildProcess(
-            builtProduct("prefetch-coord"), words + patient, environment: RemoteBatch.clean)
+        let run = try await b.coord(words + patient)
+        let workers = try await b.workers(2, isBurst: false)
         #expect(await run.wait() == .exited(allowed ? 0 : 3), "\(run.stderr)")
         #expect(
             run.stdout.contains("cancelled by --finish-at 97.5%: finished 40 of 40: 39 images, 1 skipped ("),
             "\(run.stdout)")
-        let failures = try await ChildProcess(
-            builtProduct("prefetch-coord"), ["failures", "--cache", cache, "--json"], environment: RemoteBatch.clean)
+        for worker in workers { worker.signal(SIGTERM) }
+        for worker in workers { #expect(await worker.wait() == .exited(0), "\(worker.stderr)") }
+        let failures = try await b.coord(["failures", "--json"])
         #expect(await failures.wait() == .exited(0))
         #expect(failures.stdout.contains(#"{"line":40,"url":"\#(origin.url("/hangs"))","outcome":"cancelled""#))
         #expect(failures.stdout.split(separator: "\n").count == 1, "\(failures.stdout)")
@@ -108,18 +104,19 @@ struct EarlyEndTests {
     func failures() async throws {
         let origin = try origin()
         let folder = TemporaryDirectory()
-        let urls = (0..<40).map { origin.url("/\($0).gone") }
-        origin.setFallback { $0.path.hasSuffix(".gone") ? OriginResponse(status: 404) : OriginResponse(status: 500) }
+        let urls = (0..<2_000).map { origin.url("/\($0).gone") }
+        origin.setFallback { _ in OriginResponse(status: 404, delay: 0.005) }
         folder.write(Array((urls.joined(separator: "\n") + "\n").utf8), to: "urls.txt")
         let run = try await ChildProcess(
             builtProduct("prefetch-coord"),
             [
                 "run", folder.path("urls.txt"), "--cache", folder.path("cache"), "-n", "1", "--allow-net",
-                "127.0.0.0/8", "-q", "--max-failures", "10", "--job-size", "1", "--max-concurrent-downloads", "1",
+                "127.0.0.0/8", "-q", "--max-failures", "10", "--max-concurrent-downloads", "1",
             ], environment: RemoteBatch.clean)
         #expect(await run.wait() == .exited(4), "\(run.stderr)")
-        #expect(run.stdout.contains(" cancelled by --max-failures 10: finished 40 of 40: 0 images, 40 skipped ("))
-        #expect(run.stdout.contains("cancelled 2") || run.stdout.contains("cancelled 1"), "\(run.stdout)")
+        #expect(
+            run.stdout.contains(" cancelled by --max-failures 10: finished 2,000 of 2,000: 0 images, 2,000 skipped ("))
+        #expect(run.stdout.contains("cancelled 1,"), "\(run.stdout)")
     }
 
     @Test("run with a deadline exits 4; the same list with another deadline is another batch")
@@ -129,7 +126,7 @@ struct EarlyEndTests {
         folder.write(Array((origin.url("/1.png") + "\n" + origin.url("/hangs") + "\n").utf8), to: "urls.txt")
         let words = [
             "run", folder.path("urls.txt"), "--cache", folder.path("cache"), "-n", "1", "--allow-net", "127.0.0.0/8",
-            "-q", "--drain-timeout", "1s",
+            "-q",
         ]
         let first = try await ChildProcess(
             builtProduct("prefetch-coord"), words + patient + ["--deadline", "10m"], environment: RemoteBatch.clean)

@@ -75,7 +75,7 @@ struct ExportFormatTests {
     func texts() async throws {
         _ = try await fetchAll()
         try await ran(
-            ["export", "--to", "csv", "-o", folder.path("m.csv"), "--cache", cache], says: "8 lines, 6 with an")
+            ["export", "--format", "csv", "-o", folder.path("m.csv"), "--cache", cache], says: "8 lines, 6 with an")
         let said = try await python(
             """
             import csv, sys
@@ -83,7 +83,7 @@ struct ExportFormatTests {
             print(len(rows), rows[0]["outcome"], rows[0]["width"], rows[7]["url"], repr(rows[7]["path"]))
             """, [folder.path("m.csv")])
         #expect(said == "8 downloaded 16 not a url, \"quoted\" ''\n" || said == "8 hit 16 not a url, \"quoted\" ''\n")
-        let failed = try await ran(["export", "--to", "failed", "--cache", cache])
+        let failed = try await ran(["export", "--format", "failed", "--cache", cache])
         #expect(failed.stdout == "\(origin.url("/none.jpg"))\n# not a url, \"quoted\"\n")
     }
 
@@ -91,17 +91,17 @@ struct ExportFormatTests {
     func tree() async throws {
         _ = try await fetchAll()
         let out = folder.path("tree")
-        try await ran(["export", "--to", "tree", out, "--cache", cache], says: "6 images, 6 of them new")
+        try await ran(["export", "--format", "tree", "--out", out, "--cache", cache], says: "6 images, 6 of them new")
         let host = origin.url("").dropFirst("http://".count).replacing(":", with: "~3a")
         let names = folder.contents().filter { $0.hasPrefix("tree/") && !$0.hasSuffix("/") }
         #expect(names.contains("tree/http/\(host)/p/0.img~3fa=b.jpg~.png"), "\(names)")
         #expect(names.contains("tree/http/\(host)/p/1.img~3fa=b.jpg"), "\(names)")
         #expect(folder.read("tree/http/\(host)/p/1.img~3fa=b.jpg") == body(1))
-        try await ran(["export", "--to", "tree", out, "--cache", cache], says: "6 images, 0 of them new")
+        try await ran(["export", "--format", "tree", "--out", out, "--cache", cache], says: "6 images, 0 of them new")
         // A link in the place of a folder is not followed.
         let other = TemporaryDirectory()
         #expect(mkdir(folder.path("linked"), 0o777) == 0 && symlink(other.path, folder.path("linked/http")) == 0)
-        try await ran(["export", "--to", "tree", folder.path("linked"), "--cache", cache], exits: 74)
+        try await ran(["export", "--format", "tree", "--out", folder.path("linked"), "--cache", cache], exits: 74)
         #expect(other.contents() == [])
     }
 
@@ -110,7 +110,7 @@ struct ExportFormatTests {
         let file = list((0..<6).map(url) + [origin.url("/late.png")])
         let out = folder.path("out")
         try await fetch(file, ["--out", out, "--format", format])
-        try await ran(["export", "--to", format, folder.path("same"), "--cache", cache])
+        try await ran(["export", "--format", format, "--out", folder.path("same"), "--cache", cache])
         func names(_ name: String) -> [String] {
             folder.contents().filter { $0.hasPrefix("\(name)/") && !$0.hasSuffix("/") }
                 .map { String($0.dropFirst(name.count)) }
@@ -136,8 +136,10 @@ struct ExportFormatTests {
         for (name, index) in [("00000/000001.png", 0), ("00000/010000.jpg", 1), ("00001/010001.png", 2)] {
             #expect(folder.read("out/\(name)") == body(index), "\(name)")
         }
-        try await ran(["export", "--to", "files", out, "--cache", cache], says: "3 images, 0 of them new")
-        let back = try await ran(["import", out, "--from", "files", "--list", file, "--cache", folder.path("b")])
+        try await ran(["export", "--format", "files", "--out", out, "--cache", cache], says: "3 images, 0 of them new")
+        let back = try await ran([
+            "cache", "import", out, "--from", "files", "--list", file, "--cache", folder.path("b"),
+        ])
         #expect(back.stdout.hasPrefix("3 images imported"), "\(back.stdout)")
         // As many lines as one folder has stay flat.
         try await fetch(list(Array(lines.prefix(10_000)), "flat.txt"), ["--out", folder.path("flat")])
@@ -158,7 +160,7 @@ struct ExportFormatTests {
         let texts = "[('000000002.txt', 'a cat, grey'), ('000000003.txt', ''), ('000000004.txt', 'ein Käfer')]\n"
         #expect(try await python(read, [out]) == texts)
         let at = ["--cache", cache]
-        let again = ["export", "--to", "webdataset"]
+        let again = ["export", "--format", "webdataset", "--out"]
         try await ran(
             again + [out, "--caption-column", "title"] + at, says: "0 of them new; captions from the column title")
         // A column of another name is none by itself, and one that is not there is refused.
@@ -181,7 +183,10 @@ struct ExportFormatTests {
         for index in 0..<6 { utimensat(AT_FDCWD, disk.images.path(of: CacheKey(url(index))), [then, then], 0) }
         let out = folder.path("app")
         let export = try await ran(
-            ["export", "--to", "sdwebimage", out, "--layout", layout.rawValue, "--cache", cache], says: "6 images")
+            [
+                "export", "--format", "sdwebimage", "--out", out, "--sdwebimage-version", layout.rawValue, "--cache",
+                cache,
+            ], says: "6 images")
         let below =
             layout == .v5 ? "com.hackemist.SDImageCache/default" : "default/com.hackemist.SDWebImageCache.default"
         let names = folder.contents().filter { $0.hasPrefix("app/\(below)/") && !$0.hasSuffix("/") }
@@ -201,11 +206,15 @@ struct ExportFormatTests {
         // And back into another cache, from the folder itself or one above it.
         for (number, path) in [out, "\(out)/\(below)"].enumerated() {
             let other = folder.path("other\(number)")
-            let back = try await ran(["import", path, "--from", "sdwebimage", "--list", file, "--cache", other])
+            let back = try await ran([
+                "cache", "import", path, "--from", "sdwebimage", "--list", file, "--cache", other,
+            ])
             #expect(back.stdout == "6 images imported, 0 were there, 2 without a file\n")
             let copy = try DiskCache(directory: other)
             for index in 0..<6 { #expect(try copy.find(forKey: url(index), atLeast: .none)?.bytes() == body(index)) }
-            let again = try await ran(["import", path, "--from", "sdwebimage", "--list", file, "--cache", other])
+            let again = try await ran([
+                "cache", "import", path, "--from", "sdwebimage", "--list", file, "--cache", other,
+            ])
             #expect(again.stdout == "0 images imported, 6 were there, 2 without a file\n")
         }
     }
@@ -215,18 +224,21 @@ struct ExportFormatTests {
         let file = try await fetchAll()
         let (one, two) = (folder.path("one"), folder.path("two"))
         try await ran(
-            ["export", "--to", "webdataset", one, "--per-shard", "4", "--cache", cache],
+            ["export", "--format", "webdataset", "--out", one, "--per-shard", "4", "--cache", cache],
             says: "6 images in 2 archives, 2 of")
         // Another cache, filled at another time.
         try await fetch(file, into: folder.path("second"))
-        try await ran(["export", "--to", "webdataset", two, "--per-shard", "4", "--cache", folder.path("second")])
+        try await ran([
+            "export", "--format", "webdataset", "--out", two, "--per-shard", "4", "--cache", folder.path("second"),
+        ])
         #expect(folder.read("one/000000.tar")?.count ?? 0 > 0)
         for name in ["000000.tar", "000001.tar"] { #expect(folder.read("one/\(name)") == folder.read("two/\(name)")) }
         try await ran(
-            ["export", "--to", "webdataset", one, "--per-shard", "4", "--cache", cache],
+            ["export", "--format", "webdataset", "--out", one, "--per-shard", "4", "--cache", cache],
             says: "2 archives, 0 of them new")
         try await ran(
-            ["export", "--to", "webdataset", one, "--per-shard", "3", "--cache", cache], exits: 73, says: "000000.tar")
+            ["export", "--format", "webdataset", "--out", one, "--per-shard", "3", "--cache", cache], exits: 73,
+            says: "000000.tar")
         let said = try await python(
             """
             import hashlib, json, sys, tarfile
@@ -257,7 +269,7 @@ struct ExportFormatTests {
     func lock() async throws {
         _ = try await fetchAll()
         let lock = folder.path("prefetch.lock")
-        try await ran(["export", "--to", "lock", "-o", lock, "--cache", cache], says: "2 lines without an image")
+        try await ran(["export", "--format", "lock", "-o", lock, "--cache", cache], says: "2 lines without an image")
         let lines = String(decoding: folder.read("prefetch.lock") ?? [], as: UTF8.self).split(separator: "\n")
         #expect(lines.count == 8 && lines[0] == "# prefetch.lock 1")
         #expect(lines[2] == "\(url(0))\t\(SHA256.hash(body(0)).hex)\t\(body(0).count)\t16x12")
@@ -286,7 +298,7 @@ struct ExportFormatTests {
         // What the cache has under the URL, with other bytes, is no hit; without a network it ends as mismatch and stays.
         let other = GeneratedImage.png(seed: 5, width: 5, height: 5)
         try disk.images.storeVerified(other, forKey: url(4), level: .decode)
-        try await fetch(lock, into: late, ["--locked", "--from-cache-only"])
+        try await fetch(lock, into: late, ["--locked", "--options", "fromCacheOnly"])
         #expect(try disk.find(forKey: url(4), atLeast: .none)?.bytes() == other)
         try await fetch(lock, into: late, exits: 0, ["--locked"])
         #expect(try disk.find(forKey: url(4), atLeast: .none)?.bytes() == body(4))
@@ -300,14 +312,17 @@ struct ExportFormatTests {
     func imports() async throws {
         let file = try await fetchAll()
         let files = folder.path("files")
-        try await ran(["export", "--to", "files", files, "--cache", cache])
-        try await ran(["export", "--to", "jsonl", "-o", folder.path("m.jsonl"), "--cache", cache])
+        try await ran(["export", "--format", "files", "--out", files, "--cache", cache])
+        try await ran(["export", "--format", "jsonl", "-o", folder.path("m.jsonl"), "--cache", cache])
         folder.write(Array("<html>".utf8), to: "files/000007.jpg")
         let numbered = try await ran(
-            ["import", files, "--from", "files", "--list", file, "--json", "--cache", folder.path("a")], exits: 1,
+            ["cache", "import", files, "--from", "files", "--list", file, "--json", "--cache", folder.path("a")],
+            exits: 1,
             says: "refused: 000007.jpg")
         #expect(numbered.stdout == #"{"v":1,"stored":6,"present":0,"missing":1,"refused":1}"# + "\n")
-        let manifest = try await ran(["import", folder.path("m.jsonl"), "--from", "jsonl", "--cache", folder.path("b")])
+        let manifest = try await ran([
+            "cache", "import", folder.path("m.jsonl"), "--from", "jsonl", "--cache", folder.path("b"),
+        ])
         #expect(manifest.stdout == "6 images imported, 0 were there\n")
         for name in ["a", "b"] {
             let disk = try DiskCache(directory: folder.path(name))
@@ -317,15 +332,18 @@ struct ExportFormatTests {
         folder.write(body(0), to: "site/a b/ü.png")
         #expect(symlink("/etc/hostname", folder.path("site/link.png")) == 0)
         let site = try await ran([
-            "import", folder.path("site"), "--from", "folder", "--base-url", "https://example.org/", "--cache",
+            "cache", "import", folder.path("site"), "--from", "folder", "--base-url", "https://example.org/", "--cache",
             folder.path("c"),
         ])
         #expect(site.stdout == "1 image imported, 0 were there\n")
         let disk = try DiskCache(directory: folder.path("c"))
         #expect(try disk.find(forKey: "https://example.org/a%20b/%C3%BC.png", atLeast: .none)?.bytes() == body(0))
-        try await ran(["import", files, "--from", "files", "--cache", folder.path("d")], exits: 64)
+        try await ran(["cache", "import", files, "--from", "files", "--cache", folder.path("d")], exits: 64)
         try await ran(
-            ["import", folder.path("no"), "--from", "sdwebimage", "--list", file, "--cache", folder.path("d")],
+            [
+                "cache", "import", folder.path("no"), "--from", "sdwebimage", "--list", file, "--cache",
+                folder.path("d"),
+            ],
             exits: 66)
     }
 }

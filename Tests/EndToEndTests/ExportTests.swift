@@ -92,36 +92,28 @@ struct ExportTests {
 
         // The same afterwards, in three ways; sha256sum agrees.
         let text = String(decoding: folder.read("m.jsonl") ?? [], as: UTF8.self)
-        #expect(try await ran(["export", "--to", "jsonl", "--cache", cache]).stdout == text)
-        #expect(try await ran(["export", "urls-", "--to", "jsonl", "--output", "-", "--cache", cache]).stdout == text)
-        try await ran(["export", "--to", "jsonl", "urls-", "--cache", cache, "-o", folder.path("again")])
+        #expect(try await ran(["export", "--format", "jsonl", "--cache", cache]).stdout == text)
+        #expect(
+            try await ran(["export", "urls-", "--format", "jsonl", "--output", "-", "--cache", cache]).stdout == text)
+        try await ran(["export", "--format", "jsonl", "urls-", "--cache", cache, "-o", folder.path("again")])
         #expect(folder.read("again") == folder.read("m.jsonl"))
         let sum = try await shell("sha256sum \(quoted(path))")
         #expect(lines[0].contains(#""sha256":"\#(sum.stdout.prefix(64))""#))
 
         // An image that is gone has no path; the outcome is the batch's.
         #expect(unlink(path) == 0)
-        let gone = try await ran(["export", "--to", "jsonl", "--cache", cache])
+        let gone = try await ran(["export", "--format", "jsonl", "--cache", cache])
         #expect(
             gone.stdout.split(separator: "\n")[0].hasSuffix(
                 nothing + #"null,"attempts":null,"ended":null,"host":null}"#))
-        // Without digests there is none.
-        try await ran(
-            [
-                "run", list([origin.url("/3")], "other.txt"), "--cache", cache, "--digest", "none", "--manifest",
-                manifest, "--overwrite",
-            ]
-                + net)
-        let other = String(decoding: folder.read("m.jsonl") ?? [], as: UTF8.self)
-        #expect(other.contains(#""sha256":null,"format":"jpeg""#))
         // The list has moved.
         #expect(rename(file, folder.path("moved.txt")) == 0)
-        try await ran(["export", "urls-", "--to", "jsonl", "--cache", cache], exits: 66, says: "--list FILE")
+        try await ran(["export", "urls-", "--format", "jsonl", "--cache", cache], exits: 66, says: "--list FILE")
         let moved = try await ran(
-            ["export", "urls-", "--to", "jsonl", "--cache", cache, "--list", folder.path("moved.txt")])
+            ["export", "urls-", "--format", "jsonl", "--cache", cache, "--list", folder.path("moved.txt")])
         #expect(moved.stdout == gone.stdout)
         _ = list(["http://changed/"])
-        try await ran(["export", "urls-", "--to", "jsonl", "--cache", cache], exits: 65, says: "--list FILE")
+        try await ran(["export", "urls-", "--format", "jsonl", "--cache", cache], exits: 65, says: "--list FILE")
         #expect(folder.contents().filter { $0.contains(".tmp") } == [])
     }
 
@@ -139,19 +131,21 @@ struct ExportTests {
         #expect(folder.read("out/images/000003.jpg") == GeneratedImage.jpeg(seed: 1, width: 24, height: 8))
         var status = stat()
         #expect(stat(out + "/000002.png", &status) == 0 && status.st_nlink == 2)
-        try await ran(["export", "--to", "files", out, "--cache", cache], says: "3 images, 0 of them new")
+        try await ran(["export", "--format", "files", "--out", out, "--cache", cache], says: "3 images, 0 of them new")
         // Somebody's own file is in the way.
         unlink(out + "/000003.jpg")
         folder.write([1, 2, 3], to: "out/images/000003.jpg")
         try await ran(
-            ["export", "urls-", "--to", "files", out, "--cache", cache], exits: 73, says: "000003.jpg is there already")
+            ["export", "urls-", "--format", "files", "--out", out, "--cache", cache], exits: 73,
+            says: "000003.jpg is there already")
         #expect(folder.read("out/images/000003.jpg") == [1, 2, 3])
         // Another file system.
         let other = TemporaryDirectory(in: "/dev/shm")
-        let copied = try await ran(["export", "--to", "files", other.path, "urls-", "--cache", cache])
+        let copied = try await ran(["export", "--format", "files", "--out", other.path, "urls-", "--cache", cache])
         #expect(copied.stderr.contains("note: \(other.path) is on another file system than the cache"))
         #expect(other.contents() == names)
-        let again = try await ran(["export", "--to", "files", other.path, "--cache", cache], says: "0 of them new")
+        let again = try await ran(
+            ["export", "--format", "files", "--out", other.path, "--cache", cache], says: "0 of them new")
         #expect(!again.stderr.contains("another file system"))
     }
 
@@ -162,7 +156,7 @@ struct ExportTests {
         let cache = folder.path("cache")
         let submit = try await ran(["submit", list([origin.url("/0"), origin.url("/1")]), "--redis", redis.url])
         mkdir(cache, 0o700)
-        let open = try await ran(["export", "--to", "jsonl", "--redis", redis.url, "--cache", cache])
+        let open = try await ran(["export", "--format", "jsonl", "--redis", redis.url, "--cache", cache])
         #expect(open.stdout.split(separator: "\n").count == 2)
         #expect(
             open.stdout.hasPrefix(#"{"line":1,"url":"\#(origin.url("/0"))","outcome":null,"path":null,"bytes":null"#))
@@ -170,7 +164,7 @@ struct ExportTests {
         // From a folder where no cache of ours is.
         let program = quoted(builtProduct("prefetch-coord"))
         let nowhere = try await shell(
-            "cd \(quoted(folder.path)) && mkdir x && cd x && \(program) export --to jsonl --redis \(redis.url)")
+            "cd \(quoted(folder.path)) && mkdir x && cd x && \(program) export --format jsonl --redis \(redis.url)")
         #expect(await nowhere.wait() == .exited(78) && nowhere.stderr.contains("hint: name the cache: --cache DIR"))
     }
 
@@ -267,9 +261,9 @@ struct ExportTests {
     func closedAndFull() async throws {
         let cache = folder.path("cache")
         let file = list((0..<6000).map { "https://example.org/a/long/enough/path/to/fill/a/pipe/\($0).jpg" })
-        try await ran(["run", file, "--cache", cache, "--from-cache-only"] + net, exits: 3)
+        try await ran(["run", file, "--cache", cache, "--options", "fromCacheOnly"] + net, exits: 3)
         let program = quoted(builtProduct("prefetch-coord"))
-        for words in ["export --to jsonl", "failures", "failures --json"] {
+        for words in ["export --format jsonl", "failures", "failures --json"] {
             let head = try await shell("set -o pipefail; \(program) \(words) --cache \(quoted(cache)) | head -1")
             #expect(await head.wait() == .exited(0), "\(words): \(head.stderr)")
             #expect(head.stdout.split(separator: "\n").count == 1 && head.stderr == "", "\(words): \(head.stderr)")
@@ -279,10 +273,10 @@ struct ExportTests {
         }
         // Also where the batch itself is no success.
         let full = try await shell(
-            "\(program) run \(quoted(file)) --cache \(quoted(cache)) --from-cache-only -q -n 1 >/dev/full")
+            "\(program) run \(quoted(file)) --cache \(quoted(cache)) --options fromCacheOnly -q -n 1 >/dev/full")
         #expect(await full.wait() == .exited(74), "\(full.stderr)")
         try await ran(
-            ["export", "--to", "jsonl", "--output", "/dev/full", "--cache", cache], exits: 74, says: "No space")
+            ["export", "--format", "jsonl", "--output", "/dev/full", "--cache", cache], exits: 74, says: "No space")
     }
 
     @Test("A batch that is not there is named, with where it is")
@@ -294,10 +288,10 @@ struct ExportTests {
         }
         try await ran(["submit", file, "--redis", redis.url, "--queue", "two", "--name", "mine-other"])
         let at = ["--redis", redis.url, "--cache", folder.path]
-        for command in [["export", "--to", "jsonl"], ["retry"], ["failures"], ["status"], ["rm"]] {
+        for command in [["export", "--format", "jsonl"], ["retry"], ["failures"], ["status"], ["rm"]] {
             let at = ["export"].contains(command[0]) ? at : ["--redis", redis.url]
             func words(_ name: String, _ queue: String) -> [String] {
-                (command[0] == "export" ? ["export", name, "--to", "jsonl"] : command + [name]) + at + [
+                (command[0] == "export" ? ["export", name, "--format", "jsonl"] : command + [name]) + at + [
                     "--queue", queue,
                 ]
             }
@@ -314,7 +308,9 @@ struct ExportTests {
                 words("x", "three"), exits: 66, says: "there is none at all in queue 'three'; --queue names another")
         }
         for words in [
-            ["export"], ["export", "--to", "xlsx"], ["export", "--to", "files"], ["export", "a", "--to", "jsonl", "b"],
+            ["export"], ["export", "--format", "xlsx"], ["export", "--format", "files"],
+            ["export", "a", "--format", "jsonl", "b"],
+            ["export", "--format", "jsonl", "--out", "d"], ["export", "--format", "html", "--merge", "m"],
         ] {
             try await ran(words + at, exits: 64)
         }

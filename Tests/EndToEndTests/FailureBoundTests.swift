@@ -6,27 +6,27 @@ import Testing
 /// Failures beyond the bound of details, with the built programs.
 @Suite("Failures without details", .timeLimit(.minutes(5)))
 struct FailureBoundTests {
-    private let folder = TemporaryDirectory()
-
     private func ran(_ words: [String], exits code: Int32 = 0) async throws -> ChildProcess {
         let child = try await ChildProcess(builtProduct("prefetch-coord"), words, environment: RemoteBatch.clean)
         #expect(await child.wait() == .exited(code), "\(words): \(child.stdout) \(child.stderr)")
         return child
     }
 
-    @Test("Beyond --keep-details each failure keeps its status, tries and time, in every page and every output")
+    @Test(
+        "Beyond the details that are kept each failure keeps its status, tries and time, in every page and every output"
+    )
     func beyond() async throws {
         let origin = try OriginServer()
         origin.setFallback { request in OriginResponse(status: request.path.hasPrefix("/5") ? 500 : 404) }
         origin.route("/good.png", OriginResponse(body: GeneratedImage.png(seed: 1, width: 8, height: 8)))
         let urls = (1...6).map { origin.url("/\($0).png") } + [origin.url("/good.png")]
-        folder.write(Array(urls.map { $0 + "\n" }.joined().utf8), to: "urls.txt")
-        let (cache, list) = (folder.path("cache"), folder.path("urls.txt"))
-        let at = ["--cache", cache]
-        _ = try await ran(
-            ["run", list, "--keep-details", "2", "--tries", "2", "--allow-net", "127.0.0.0/8", "-n", "1", "-q"] + at,
-            exits: 3)
-        let manifest = try await ran(["export", "--to", "jsonl"] + at).stdout.split(separator: "\n")
+        let b = try await RemoteBatch()
+        let list = b.folder.path("urls.txt")
+        let at = ["--redis", b.redis.url, "--cache", b.folder.path("cache")]
+        _ = try await b.submit(urls, as: "urls", ["--tries", "2"])
+        try await b.keepDetails(2, of: "urls")
+        for worker in try await b.workers(1) { #expect(await worker.wait() == .exited(0), "\(worker.stderr)") }
+        let manifest = try await ran(["export", "--format", "jsonl"] + at).stdout.split(separator: "\n")
         #expect(manifest.count == 7)
         for (line, text) in zip(1..., manifest) {
             let object = try #require(try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any])
@@ -37,7 +37,7 @@ struct FailureBoundTests {
             #expect(
                 (ended == nil) == (line == 7) && (ended.map { abs($0.timeIntervalSinceNow) < 600 } ?? true), "\(text)")
         }
-        let table = try await ran(["export", "--to", "csv"] + at).stdout.components(separatedBy: "\r\n")
+        let table = try await ran(["export", "--format", "csv"] + at).stdout.components(separatedBy: "\r\n")
         #expect(
             table[0]
                 == "line,url,outcome,path,bytes,sha256,format,width,height,level,orientation,frames,alpha,color_space,http_status,attempts,ended,host"
@@ -47,19 +47,20 @@ struct FailureBoundTests {
         let failures = try await ran(["failures"] + at).stdout.split(separator: "\n")
         #expect(failures.count == 6 && failures.count { $0.contains("no detail kept") } == 4, "\(failures)")
         #expect(failures.count { $0.contains("httpError 404") } == 5 && failures[4].hasSuffix(", 2 tries"))
+        let causes = try await ran(["failures", "--by", "cause"] + at)
+        #expect(causes.stderr.contains("4 of 6 have no detail"), "\(causes.stdout)\(causes.stderr)")
         for url in urls.dropLast() {
             let why = try await ran(["why", url] + at)
             #expect(why.stdout.contains(url.hasSuffix("5.png") ? "500" : "404"), "\(why.stdout)")
         }
-        let page = try await ran(["report"] + at).stdout
+        let page = try await ran(["export", "--format", "html"] + at).stdout
         for line in 1...6 { #expect(page.contains("/\(line).png</bdi>"), "\(line)") }
         _ = try await ran(["fsck"] + at)
         // Where the list is elsewhere now, a command says where.
-        folder.write(Array(urls.map { $0 + "\n" }.joined().utf8), to: "moved.txt")
-        #expect(unlink(list) == 0)
+        #expect(rename(list, b.folder.path("moved.txt")) == 0)
         let lost = try await ran(["why", urls[4]] + at, exits: 66)
         #expect(lost.stderr.contains("--list FILE"), "\(lost.stderr)")
-        let found = try await ran(["why", urls[4], "--list", folder.path("moved.txt")] + at)
+        let found = try await ran(["why", urls[4], "--list", b.folder.path("moved.txt")] + at)
         #expect(found.stdout.contains("500"), "\(found.stdout)")
     }
 }

@@ -140,7 +140,7 @@ struct FairnessTests {
         // 11 : 4 : 1 of what was claimed, and a little that is in flight.
         #expect(counts[0] > counts[1] && counts[1] > counts[2])
         #expect(counts[2] * 20 >= counts[0] + counts[1] + counts[2] - 400, "\(counts)")
-        let raised = try await remote.coord(["reprioritise", "low", "high"])
+        let raised = try await remote.coord(["set", "low", "--priority", "high"])
         #expect(await raised.wait() == .exited(0))
         try await until { try await remote.queue.batches.status(of: "low")?.state == .done }
         #expect(try await remote.queue.batches.status(of: "high")?.state == .running)

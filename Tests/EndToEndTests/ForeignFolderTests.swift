@@ -57,8 +57,8 @@ struct ForeignFolderTests {
         "prefetch-coord status", "prefetch-coord status --cache cache", "prefetch-coord workers --cache cache",
         "prefetch-coord metrics --cache cache", "prefetch-coord doctor", "prefetch-coord doctor --cache cache",
         "prefetch-coord failures --cache cache", "prefetch-coord retry --cache cache -q",
-        "prefetch-coord run urls.txt --from-cache-only -q -n 1",
-        "prefetch-coord submit urls.txt --cache cache --from-cache-only", "prefetch-worker --burst",
+        "prefetch-coord run urls.txt --options fromCacheOnly -q -n 1",
+        "prefetch-coord submit urls.txt --cache cache --options fromCacheOnly", "prefetch-worker --burst",
         "prefetch-worker --burst --cache cache",
     ]
 
@@ -120,7 +120,7 @@ struct ForeignFolderTests {
             return (child.stdout.split(separator: #""id":"#).count - 1, child.stderr)
         }
         // The default folder of run is one that it may start a Redis for.
-        let run = try await shell("prefetch-coord run urls.txt --from-cache-only -q -n 1")
+        let run = try await shell("prefetch-coord run urls.txt --options fromCacheOnly -q -n 1")
         #expect(await run.wait() == .exited(3), "\(run.stderr)")
         #expect(try await batches("") == (1, ""))
         try await plant("mv cache other && cp -a other cache")
@@ -145,7 +145,7 @@ struct ForeignFolderTests {
     @Test("Nothing is started for a folder that nobody has named; a run there is found while it runs")
     func notNamed() async throws {
         try await makeModule()
-        let run = try await shell("prefetch-coord run urls.txt --from-cache-only -q -n 1")
+        let run = try await shell("prefetch-coord run urls.txt --options fromCacheOnly -q -n 1")
         #expect(await run.wait() == .exited(3), "\(run.stderr)")
         for command in ["status", "failures", "retry -q", "submit urls.txt", "metrics", "watch"] {
             let child = try await shell("prefetch-coord \(command)")

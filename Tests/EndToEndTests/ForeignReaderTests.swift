@@ -50,9 +50,9 @@ struct ForeignReaderTests {
                 + "4,no url,4,,\r\n5,\(origin.url("/2.png")),5,,short\r\n6,\(origin.url("/3.png"))\r\n", "in.csv")
         try await run(file, ["--url-column", "image", "--keep-columns", "id,url,note"])
         let jsonl = folder.path("m.jsonl")
-        try await coord(["export", "--to", "jsonl", "-o", jsonl])
-        for form in ["csv", "tsv"] { try await coord(["export", "--to", form, "-o", folder.path("m.\(form)")]) }
-        try await coord(["export", "--to", "webdataset", folder.path("shards"), "--per-shard", "3"])
+        try await coord(["export", "--format", "jsonl", "-o", jsonl])
+        for form in ["csv", "tsv"] { try await coord(["export", "--format", form, "-o", folder.path("m.\(form)")]) }
+        try await coord(["export", "--format", "webdataset", "--out", folder.path("shards"), "--per-shard", "3"])
         let filter =
             #"[.line, .url, .outcome, .path, .bytes, .sha256, .format, .width, .height, .level, .http_status, .attempts, .ended, .host, .columns.id, .columns.url, .columns.note] | map(if . == null then "" else tostring end) | tojson"#
         let jq = try await ChildProcess("/usr/bin/env", ["jq", "-r", filter, jsonl])
@@ -85,7 +85,7 @@ struct ForeignReaderTests {
     @Test("Lists without columns have the manifest they always had, and a name with a comma in it is one column")
     func columnNames() async throws {
         try await run(write(origin.url("/0.png") + "\n", "plain.txt"))
-        let plain = try await coord(["export", "--to", "csv"])
+        let plain = try await coord(["export", "--format", "csv"])
         #expect(
             plain.hasPrefix(
                 "line,url,outcome,path,bytes,sha256,format,width,height,level,orientation,frames,alpha,color_space,http_status,attempts,ended,host\r\n1,\"http://"
@@ -95,12 +95,12 @@ struct ForeignReaderTests {
             write(
                 "{\"url\":\"\(origin.url("/1.png"))\",\"columns\":{\"a, b\":\"x\"}}\n\(origin.url("/2.png"))\n",
                 "own.jsonl"))
-        let own = try await coord(["export", "--to", "csv"]).split(separator: "\r\n")
+        let own = try await coord(["export", "--format", "csv"]).split(separator: "\r\n")
         #expect(
             own.count == 3 && own[0].hasSuffix(",ended,host,\"a, b\"")
                 && own[1].hasSuffix(",9,\"decode\",1,1,false,\"rgb\",,,,,\"x\"")
                 && own[2].hasSuffix(",9,\"decode\",1,1,false,\"rgb\",,,,,"))
-        let tabs = try await coord(["export", "--to", "tsv"]).split(separator: "\n")
+        let tabs = try await coord(["export", "--format", "tsv"]).split(separator: "\n")
         #expect(
             tabs.count == 3 && tabs[1].hasSuffix("\t9\tdecode\t1\t1\tfalse\trgb\t\t\t\t\tx") && !tabs[1].contains("\""))
     }
@@ -126,8 +126,9 @@ struct ForeignReaderTests {
             <i:image><i:loc>https://a.example/2.jpg?x=&quot;y&quot;</i:loc></i:image></s:url></s:urlset>
             """, "images.xml")
         for file in [pages, images] {
-            try await run(file, ["--from-cache-only", "--name", file.hasSuffix("pages.xml") ? "pages" : "images"])
-            let own = try await coord(["export", "--to", "jsonl"])
+            try await run(
+                file, ["--options", "fromCacheOnly", "--name", file.hasSuffix("pages.xml") ? "pages" : "images"])
+            let own = try await coord(["export", "--format", "jsonl"])
             let said = try await PythonTools.run(
                 """
                 import json, sys
@@ -164,7 +165,7 @@ struct ForeignReaderTests {
             ],
             environment: RemoteBatch.clean.merging(["PYTHONPATH": try await PythonTools.path()]) { $1 })
         #expect(await shell.wait() == .exited(3), "\(shell.stderr)")
-        let rows = try await coord(["export", "--to", "jsonl"]).split(separator: "\n")
+        let rows = try await coord(["export", "--format", "jsonl"]).split(separator: "\n")
         #expect(rows.count == 3 && rows[1].hasSuffix(#","columns":{"caption":"b, \"c\""}}"#), "\(rows)")
         #expect(rows[0].contains(#""outcome":"downloaded""#) && rows[2].contains(#""outcome":"httpError""#))
     }

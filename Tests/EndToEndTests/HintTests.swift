@@ -20,7 +20,7 @@ struct HintTests {
     private static let cases = [
         Case(
             name: "an empty list", words: ["run", "empty.txt"], files: ["empty.txt": ""], code: 65,
-            says: ["error: empty.txt has no URL", "hint: --allow-empty accepts such a list"]),
+            says: ["error: empty.txt has no URL", "hint: what wrote it may have failed"]),
         Case(
             name: "run without redis-server", words: ["run", "one.txt"], files: ["one.txt": "http://a.test/1.png\n"],
             environment: ["PATH": "/nowhere"], code: 69,
@@ -42,7 +42,7 @@ struct HintTests {
             ]),
         Case(
             name: "a table whose column of URLs is a guess",
-            words: ["run", "t.csv", "--from-cache-only", "--allow-failures", "1"],
+            words: ["run", "t.csv", "--options", "fromCacheOnly", "--allow-failures", "1"],
             files: ["t.csv": "thumb,link\ns,http://a.test/1.png\n"],
             code: 0, says: ["note: URLs are read from the column 'link'; --url-column names another"]),
         Case(
@@ -94,7 +94,7 @@ struct HintTests {
             let run = try await ChildProcess(
                 builtProduct("prefetch-coord"),
                 [
-                    "run", folder.path("urls.txt"), "--from-cache-only", "--allow-failures", "100%", "--cache",
+                    "run", folder.path("urls.txt"), "--options", "fromCacheOnly", "--allow-failures", "100%", "--cache",
                     folder.path("cache"),
                 ]
                     + options)
@@ -108,7 +108,7 @@ struct HintTests {
         #expect(try await said("http://8.8.8.8/4.png").contains("note: 8.8.8.8 and others"))
         for option in [
             ["--contact", "me@example.org"], ["--user-agent", "mine"],
-            ["--resolve", "pictures.example.org:80:127.0.0.1"], ["--quiet"],
+            ["--connect-to", "pictures.example.org:80:127.0.0.1:80"], ["--quiet"],
         ] {
             #expect(try await said("http://pictures.example.org/5.png", option).contains("--contact") == false)
         }

@@ -151,7 +151,7 @@ struct HostListsTests {
         _ = try await remote.submit(urls(origin, "b", 40), as: "b", ["--job-size", "4"] + limits + compat)
         let number = setting == "auto" ? "auto" : "2"
         let worker = try #require(
-            try await remote.workers(1, ["--max-concurrent-downloads", number, "--host-failures", "0"]).first)
+            try await remote.workers(1, ["--max-concurrent-downloads", number]).first)
         await origin.waitForRequests(setting == "auto" ? 40 : 8)
         if setting == "auto" {
             #expect(origin.maxConcurrentRequestsSeen == 40)
@@ -163,7 +163,7 @@ struct HostListsTests {
                     $0.report.stalled == 0 && $0.report.inFlight <= 2
                 })
             // Told to find its number, it goes on beside them; told to have one, it has no more.
-            try await ran(remote, ["workers", "set", "--all", "--max-concurrent-downloads", "auto"])
+            try await ran(remote, ["set", "--all", "--max-concurrent-downloads", "auto"])
             try await until { origin.maxConcurrentRequestsSeen > 2 }
         }
         worker.signal(SIGKILL)

@@ -15,10 +15,11 @@ struct HostileRedisTests {
     ]
     /// Of every command that reads: its words.
     private static let commands: [[String]] = [
-        ["status"], ["status", "b", "--json"], ["why", "--oldest", "c"], ["failures", "b"], ["report", "b"],
+        ["status"], ["status", "b", "--json"], ["why", "--oldest", "c"], ["failures", "b"],
+        ["export", "--format", "html", "b"],
         ["metrics"],
         ["fsck"], ["dash", "--once"], ["workers"], ["workers", "--json"], ["why", "http://h/b/1"], ["blacklist"],
-        ["export", "b", "--to", "jsonl"],
+        ["export", "b", "--format", "jsonl"],
     ]
 
     /// zlib's CRC-32 of a text, as a job's head has it.
@@ -107,7 +108,9 @@ struct HostileRedisTests {
             let before = try await redis(b, ["HGET", name, field]).string ?? ""
             for value in [Int.max, .min] {
                 _ = try await redis(b, ["HSET", name, field, String(value)])
-                for words in [["status"], ["failures", key], ["metrics"], ["fsck"], ["report", key]] {
+                for words in [
+                    ["status"], ["failures", key], ["metrics"], ["fsck"], ["export", "--format", "html", key],
+                ] {
                     _ = try await run(b, words, "\(key) \(field)=\(value)")
                 }
             }

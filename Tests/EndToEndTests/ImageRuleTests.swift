@@ -72,7 +72,7 @@ struct ImageRuleTests {
         let summary = try await ran(
             ["run", folder.path("urls.txt")] + cache + fetch + ["--min-height", "100"])
         #expect(summary.stdout.contains("  rules about size and type refused 2 images: "), "\(summary.stdout)")
-        let strict = try await run(["--min-width", "500", "--from-cache-only"], exits: 3)
+        let strict = try await run(["--min-width", "500", "--options", "fromCacheOnly"], exits: 3)
         #expect(strict.contains(#""filtered":2"#) && strict.contains(#""notCached":2"#), "\(strict)")
         #expect(strict.contains(#""refused_images":0"#))
         #expect(
@@ -140,7 +140,7 @@ struct ImageRuleTests {
         for (member, text) in [
             (#"{"min_widht":5}"#, "did you mean 'min_width'?"), (#"{"min_width":0}"#, "a number from 1"),
             (#"{"types":["jpge"]}"#, "did you mean 'jpeg'?"), (#"{"types":"jpeg"}"#, "a list of names"),
-            (#"{"max_pixels":5,"min_pixels":6}"#, "at least 6 and at most 5"),
+            (#"{"max_pixels":5,"min_width":6}"#, "at least 6 and at most 5"),
         ] {
             let line = #"{"url":"\#(origin.url("/a.jpg"))","rules":\#(member)}"# + "\n"
             folder.write(Array(("http://h/\n" + line).utf8), to: "urls.txt")
@@ -174,10 +174,14 @@ struct ImageRuleTests {
         folder.write(Array("http://h/\n".utf8), to: "urls.txt")
         for (options, text) in [
             (["--min-width", "0"], "--min-width is 1 to 1,000,000 pixels"),
-            (["--min-height", "-3"], "--min-height"), (["--min-pixels", "lots"], "--min-pixels"),
+            (["--min-height", "-3"], "--min-height"), (["--max-pixels", "lots"], "--max-pixels"),
             (["--max-pixels", "0"], "--max-pixels is 1 to"), (["--max-aspect-ratio", "0.5"], "a number from 1"),
             (["--types", "jpge"], "did you mean 'jpeg'?"), (["--types", ","], "no image type"),
-            (["--min-pixels", "2M", "--max-pixels", "1M"], "at least 2000000 and at most 1000000 pixels"),
+            (["--min-width", "2000000", "--max-pixels", "1M"], "--min-width is 1 to"),
+            (
+                ["--min-width", "2000", "--min-height", "1000", "--max-pixels", "1M"],
+                "at least 2000000 and at most 1000000 pixels"
+            ),
             (["--validate", "none", "--min-width", "5"], "use --validate header"),
             (["--min-image-size", "5"], "--min-width"), (["--max-image-area", "5"], "--max-pixels"),
         ] {

@@ -85,7 +85,7 @@ struct InstallTests {
             root.path("root/usr/local/bin/prefetch-coord"),
             [
                 "run", root.path("urls.txt"), "-v", "-n", "1", "--cache", root.path("own"), "--allow-failures", "1",
-                "--from-cache-only",
+                "--options", "fromCacheOnly",
             ],
             environment: RemoteBatch.clean)
         #expect(await run.wait() == .exited(0), "\(run.stderr)")

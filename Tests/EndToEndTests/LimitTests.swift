@@ -52,7 +52,7 @@ struct LimitTests {
             try await bench.ran(["metrics"]).stdout.contains(
                 #"prefetch_limit_seconds_total{queue="default",batch="urls",cause="servers"}"#)
         }
-        let page = try await bench.ran(["report", "urls"]).stdout
+        let page = try await bench.ran(["export", "--format", "html", "urls"]).stdout
         #expect(page.contains("What limited it"))
         try await bench.ran(["pause", "--all"])
         _ = try await expect(.paused, bench)
@@ -131,7 +131,7 @@ struct LimitTests {
         let urls = (0..<300).map { "http://host\($0).test:\(bench.origin.port)/\($0).png\n" }
         bench.folder.write(Array(urls.joined().utf8), to: "names.txt")
         try await bench.ran(["submit", bench.folder.path("names.txt"), "--name", "urls"])
-        let workers = try await bench.workers(1, ["--dns-servers", names.place, "--ipv4"])
+        let workers = try await bench.workers(1, ["--dns-servers", names.place, "--ip", "4"])
         let found = try await expect(.resolver, bench)
         #expect(found.names.waiting > 0 && found.transferring == 0)
         try await until {
@@ -176,7 +176,7 @@ struct LimitTests {
         let bench = try await FaultBench(appendOnly: false, delay: 0)
         let large = GeneratedImage.jpeg(seed: 9, width: 1200, height: 900, quality: 20, progressive: true)
         bench.origin.setFallback { _ in OriginResponse(body: large) }
-        try await bench.submit(4_000, "urls", ["--validate", "decode", "--digest", "none", "--max-per-host", "0"])
+        try await bench.submit(4_000, "urls", ["--validate", "decode", "--max-per-host", "0"])
         let workers = try await bench.workers(1)
         try await until { try await limitOfFullMachine(bench) == .checking }
         await end(workers)
@@ -191,7 +191,7 @@ struct LimitTests {
         for byte in picture { response += Array("1\r\n".utf8) + [byte] + Array("\r\n".utf8) }
         response += Array("0\r\n\r\n".utf8)
         bench.origin.setFallback { [response] _ in OriginResponse(fault: .raw(response)) }
-        try await bench.submit(4_000, "urls", ["--validate", "none", "--digest", "none", "--max-per-host", "0"])
+        try await bench.submit(4_000, "urls", ["--validate", "none", "--max-per-host", "0"])
         let workers = try await bench.workers(1)
         try await until { try await limitOfFullMachine(bench) == .processor }
         await end(workers)

@@ -33,8 +33,9 @@ struct OldestTests {
             builtProduct("prefetch-worker"),
             [
                 "--redis", b.redis.url, "--cache", b.folder.path("cache"), "--allow-net", "127.0.0.0/8",
-                "--resolve", "one.test:\(port):127.0.0.1", "--resolve", "two.test:\(port):127.0.0.1",
-                "--resolve", "three.test:\(port):127.0.0.1", "--lease", "3s",
+                "--connect-to", "one.test:\(port):127.0.0.1:\(port)", "--connect-to",
+                "two.test:\(port):127.0.0.1:\(port)", "--connect-to", "three.test:\(port):127.0.0.1:\(port)",
+                "--lease", "3s",
             ], environment: RemoteBatch.clean)
         var text = ""
         var json = ""

@@ -68,29 +68,32 @@ struct OutputReplacementTests {
         #expect(origin.requestCount() == 3)
     }
 
-    @Test("export and report replace what they wrote of the same batch, and no list")
+    @Test("export replaces what it wrote of the same batch, and no list")
     func exports() async throws {
         let table = write("url,n\n\(origin.url("/0.png")),1\n\(origin.url("/1.png")),2\n", "t.csv")
         try await run([table])
         let text = folder.read("t.csv")
-        for words in [["export", "--to", "csv"], ["export", "--to", "failed"], ["report"]] {
+        for words in [
+            ["export", "--format", "csv"], ["export", "--format", "failed"], ["export", "--format", "html"],
+        ] {
             for more in [[], ["--overwrite"]] {
                 try await ran(words + ["-o", table] + more, exits: 73, says: "is the list")
             }
         }
         #expect(folder.read("t.csv") == text)
         for (name, words) in [
-            ("m.csv", ["export", "--to", "csv"]), ("m.jsonl", ["export", "--to", "jsonl"]), ("r.html", ["report"]),
+            ("m.csv", ["export", "--format", "csv"]), ("m.jsonl", ["export", "--format", "jsonl"]),
+            ("r.html", ["export", "--format", "html"]),
         ] {
             for _ in 0..<2 { try await ran(words + ["-o", folder.path(name)]) }
         }
         // A manifest of one form takes the place of another; a list of failures is no manifest.
-        try await ran(["export", "--to", "tsv", "-o", folder.path("m.csv")])
-        try await ran(["export", "--to", "lock", "-o", folder.path("lock")])
-        try await ran(["export", "--to", "lock", "-o", folder.path("lock")], exits: 73, says: "--overwrite")
-        try await ran(["export", "--to", "lock", "-o", folder.path("lock"), "--overwrite"])
+        try await ran(["export", "--format", "tsv", "-o", folder.path("m.csv")])
+        try await ran(["export", "--format", "lock", "-o", folder.path("lock")])
+        try await ran(["export", "--format", "lock", "-o", folder.path("lock")], exits: 73, says: "--overwrite")
+        try await ran(["export", "--format", "lock", "-o", folder.path("lock"), "--overwrite"])
         try await run([list(0..<1, "one.txt")])
-        for (name, words) in [("m.csv", ["export", "--to", "csv"]), ("r.html", ["report"])] {
+        for (name, words) in [("m.csv", ["export", "--format", "csv"]), ("r.html", ["export", "--format", "html"])] {
             let before = folder.read(name)
             try await ran(words + ["-o", folder.path(name)], exits: 73, says: "of this batch")
             #expect(folder.read(name) == before)

@@ -60,7 +60,7 @@ struct OwnCacheTests {
             let other = name == "a" ? "b" : "a"
             let cache = batch.folder.path(name)
             let file = batch.folder.path("\(name).jsonl")
-            let export = try await ran(batch, ["export", "own", "--to", "jsonl", "-o", file, "--cache", cache])
+            let export = try await ran(batch, ["export", "own", "--format", "jsonl", "-o", file, "--cache", cache])
             let text = String(decoding: try #require(batch.folder.read("\(name).jsonl")), as: UTF8.self)
             manifests[name] = text
             let (paths, hosts) = counts(text)
@@ -74,7 +74,8 @@ struct OwnCacheTests {
             #expect(check.stdout.contains("own: \(hosts) images in other caches: \(hosts) in "), "\(check.stdout)")
 
             _ = try await ran(
-                batch, ["export", "own", "--to", "files", batch.folder.path("images-\(name)"), "--cache", cache])
+                batch,
+                ["export", "own", "--format", "files", "--out", batch.folder.path("images-\(name)"), "--cache", cache])
         }
         #expect((own["a"] ?? 0) + (own["b"] ?? 0) == images)
 
@@ -82,7 +83,7 @@ struct OwnCacheTests {
         let merged = try await ran(
             batch,
             [
-                "export", "own", "--to", "jsonl", "--cache", batch.folder.path("a"), "--merge",
+                "export", "own", "--format", "jsonl", "--cache", batch.folder.path("a"), "--merge",
                 batch.folder.path("b.jsonl"),
             ])
         #expect(merged.stderr == "")
@@ -93,7 +94,7 @@ struct OwnCacheTests {
         let short = try await ran(
             batch,
             [
-                "export", "own", "--to", "jsonl", "--cache", batch.folder.path("a"), "--merge",
+                "export", "own", "--format", "jsonl", "--cache", batch.folder.path("a"), "--merge",
                 batch.folder.path("short.jsonl"),
             ])
         #expect(short.stderr.contains("note: 1 image in other caches: 1 in "), "\(short.stderr)")
@@ -134,10 +135,10 @@ struct OwnCacheTests {
         let (batch, origin, _) = try await fetched()
         defer { withExtendedLifetime(origin) {} }
         let cache = batch.folder.path("a")
-        let export = try await ran(batch, ["export", "own", "--to", "jsonl", "--cache", cache])
+        let export = try await ran(batch, ["export", "own", "--format", "jsonl", "--cache", cache])
         let own = counts(export.stdout).paths
         let clear = try await ChildProcess(
-            builtProduct("prefetch-coord"), ["cache", "clear", "--yes", "--cache", cache],
+            builtProduct("prefetch-coord"), ["cache", "rm", "--all", "--yes", "--cache", cache],
             environment: RemoteBatch.clean)
         #expect(await clear.wait() == .exited(0), "\(clear.stderr)")
         let check = try await ran(batch, ["fsck", "own", "--cache", cache], exits: 1)
@@ -165,15 +166,15 @@ struct OwnCacheTests {
             ("nowhere.jsonl", 66, "nowhere.jsonl"),
         ] {
             let export = try await batch.coord([
-                "export", "own", "--to", "jsonl", "--cache", cache, "--merge", folder.path(file),
+                "export", "own", "--format", "jsonl", "--cache", cache, "--merge", folder.path(file),
             ])
             #expect(await export.wait() == .exited(code), "\(export.stderr)")
             #expect(export.stderr.contains(text), "\(export.stderr)")
         }
         let files = try await batch.coord([
-            "export", "own", "--to", "files", folder.path("out"), "--cache", cache, "--merge",
+            "export", "own", "--format", "files", "--out", folder.path("out"), "--cache", cache, "--merge",
             folder.path("other.jsonl"),
         ])
-        #expect(await files.wait() == .exited(64) && files.stderr.contains("--merge is of --to jsonl, csv and tsv"))
+        #expect(await files.wait() == .exited(64) && files.stderr.contains("--merge is of --format jsonl, csv, tsv"))
     }
 }

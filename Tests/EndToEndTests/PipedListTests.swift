@@ -64,7 +64,7 @@ struct PipedListTests {
         let last = try await producer.status()
         #expect(!last.isOpen && last.isSealed && last.total == 40)
         #expect(try URLList(path: last.listPath).hash == last.listHash)
-        let words = ["export", "p", "--to", "jsonl", "--cache", bench.folder.path("cache")]
+        let words = ["export", "p", "--format", "jsonl", "--cache", bench.folder.path("cache")]
         let results = try await bench.ran(words).stdout
         #expect(results.split(separator: "\n").count == 40 && results.contains(#""line":41,"#), "\(results)")
         try await bench.expectAllThere(40, "p", workers: workers)

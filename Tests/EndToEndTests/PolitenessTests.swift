@@ -49,7 +49,7 @@ struct PolitenessTests {
         }
         let host = "pictures.test:\(origin.port)"
         let urls = (0..<20).map { "http://\(host)" + ($0 % 2 == 0 ? "/mine/\($0).png" : "/all/\($0).png") }
-        let place = ["--resolve", "\(host):127.0.0.1"]
+        let place = ["--connect-to", "\(host):127.0.0.1:\(origin.port)"]
         let text = try await run(urls, place, exit: 3)
         #expect(text.contains(#""downloaded":10,"#) && text.contains(#""refused":10,"#), "\(text)")
         let own = try await run(Array(urls[..<10]), place + ["--own-host", "*.test"], exit: 0)
@@ -116,7 +116,7 @@ struct PolitenessTests {
         let words = ["submit", bench.folder.path("urls.txt"), "--name", "urls", "--job-size", "4", "--window", "all"]
         try await bench.ran(words + ["--rate-per-host", "20"])
         let began = ContinuousClock.now
-        let workers = try await bench.workers(4, ["--resolve", "pictures.test:\(port):127.0.0.1"])
+        let workers = try await bench.workers(4, ["--connect-to", "pictures.test:\(port):127.0.0.1:\(port)"])
         try await bench.expectAllThere(61, workers: workers)
         // Sixty pauses between them; without the others' knowledge it would be half as long or less.
         #expect(ContinuousClock.now - began >= .seconds(3))
@@ -137,7 +137,7 @@ struct PolitenessTests {
             "--timeout", "100s",
         ]
         // With a number a silent transfer would keep its slot of the worker.
-        let options = ["--resolve", "pictures.test:\(port):127.0.0.1", "--max-concurrent-downloads", "auto"]
+        let options = ["--connect-to", "pictures.test:\(port):127.0.0.1:\(port)", "--max-concurrent-downloads", "auto"]
         let workers = try await bench.workers(3, options)
         try await until { try await bench.queue.workers.names().count == 3 }
         try await bench.ran(words)

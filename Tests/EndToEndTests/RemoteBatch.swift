@@ -36,6 +36,13 @@ struct RemoteBatch {
         return submit
     }
 
+    /// Bounds the details that a batch keeps, before a worker has any.
+    func keepDetails(_ count: Int, of batch: String) async throws {
+        _ = try await queue.connection.command([
+            "HSET", RedisArgument(queue.keys.batch(batch)), "details", RedisArgument(count),
+        ])
+    }
+
     /// `prefetch-coord` on this Redis.
     func coord(_ arguments: [String]) async throws -> ChildProcess {
         try await ChildProcess(

@@ -30,7 +30,7 @@ struct ResizeTests {
 
     /// Format, width, height and frames of each line.
     private func images() async throws -> [String] {
-        let lines = try await ran(["export", "--to", "csv"] + cache).stdout.split(separator: "\r\n").dropFirst()
+        let lines = try await ran(["export", "--format", "csv"] + cache).stdout.split(separator: "\r\n").dropFirst()
         return lines.map { line in
             let cells = line.split(separator: ",", omittingEmptySubsequences: false)
             return [6, 7, 8, 11].map { cells[$0].filter { $0 != "\"" } }.joined(separator: " ")

@@ -62,7 +62,7 @@ struct SecretTests {
         let run = try await coord([
             "run", list([origin.url("/held.png"), origin.url("/other.png")]), "--cache", cache, "-n", "1",
             "--allow-net",
-            "127.0.0.0/8", "--lease", "1s", "--bearer", "@\(folder.path("token"))", "-H", "X-Api-Key: SECRET-KEY", "-H",
+            "127.0.0.0/8", "--bearer", "@\(folder.path("token"))", "-H", "X-Api-Key: SECRET-KEY", "-H",
             "@\(folder.path("headers"))", "-H", "Cookie: SECRET-COOKIE=1", "--header-rule",
             "127.0.0.1=X-Rule: SECRET-RULE",
         ])
@@ -165,13 +165,16 @@ struct SecretTests {
         #expect(await run.wait() == .exited(3), "\(run.stderr)")
         let place = ["--cache", cache]
         let commands: [[String]] = [
-            ["failures"], ["failures", "--json"], ["export", "--to", "jsonl"], ["export", "--to", "csv"],
-            ["export", "--to", "tsv"], ["export", "--to", "failed"], ["export", "--to", "lock"], ["watch", "--json"],
+            ["failures"], ["failures", "--json"], ["export", "--format", "jsonl"], ["export", "--format", "csv"],
+            ["export", "--format", "tsv"], ["export", "--format", "failed"], ["export", "--format", "lock"],
+            ["watch", "--json"],
             ["status", "--json"], ["blacklist", "list"], ["blacklist", "list", "--json"],
             ["why", urls[1]], ["why", urls[1], "--json"], ["cache", "ls"], ["cache", "ls", "--json"],
-            ["report", "--output", folder.path("report.html")], ["fsck"], ["dash", "--once"],
-            ["cache", "path", "\(base)/none?sig=SECRET-5"], ["cache", "exists", "\(base)/none?sig=SECRET-5"],
-            ["export", "--to", "tree", folder.path("tree")], ["export", "--to", "webdataset", folder.path("shards")],
+            ["export", "--format", "html", "--output", folder.path("report.html")], ["fsck"], ["dash", "--once"],
+            ["cache", "path", "\(base)/none?sig=SECRET-5"],
+            ["cache", "path", "--missing", "\(base)/none?sig=SECRET-5"],
+            ["export", "--format", "tree", "--out", folder.path("tree")],
+            ["export", "--format", "webdataset", "--out", folder.path("shards")],
         ]
         var shown = 0
         for words in commands {
@@ -198,7 +201,7 @@ struct SecretTests {
         #expect(stat(log, &status) == 0 && status.st_mode & 0o777 == 0o600)
         #expect(!run.stdout.contains("SECRET") && !run.stderr.contains("SECRET"))
         // Plain where that is asked for: lists that other commands read.
-        let lock = try await coord(["export", "--to", "lock", "--show-secrets"] + place)
+        let lock = try await coord(["export", "--format", "lock", "--show-secrets"] + place)
         #expect(await lock.wait() == .exited(0))
         #expect(lock.stdout.contains(urls[0] + "\t") && !lock.stdout.contains("***"))
         let failed = try await coord(["failures", "--json", "--show-secrets"] + place)

@@ -63,7 +63,10 @@ struct SettingsTests {
         arguments: [
             ("statsu", "statsu", "did you mean 'prefetch-coord status'?"),
             ("cache veryfi x", "cache veryfi", "did you mean 'prefetch-coord cache verify'?"),
-            ("cache nothing", "cache nothing", "there are path, "), ("workers ste", "workers ste", "workers set'?"),
+            ("cache nothing", "cache nothing", "there are path, "), ("blacklist ad", "blacklist ad", "blacklist add'?"),
+            ("ls", "ls", "prefetch-coord status lists the batches, prefetch-coord cache ls the images\n"),
+            ("stop x", "stop", "prefetch-coord cancel ends a batch, prefetch-coord pause holds it\n"),
+            ("delete", "delete", "prefetch-coord rm removes finished batches, prefetch-coord cache rm images\n"),
             ("cache pth", "cache pth", "did you mean 'prefetch-coord cache path'?"),
         ])
     func mistakes(_ words: String, _ said: String, _ hint: String) async throws {

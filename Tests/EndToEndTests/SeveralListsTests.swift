@@ -51,7 +51,8 @@ struct SeveralListsTests {
         #expect(origin.requestCount() == 4)
         for name in ["a.txt", "lists/b.csv", "lists/c.txt"] {
             _ = try await ran("\(run) a.txt lists --manifest \(name) --overwrite", exits: 73, says: "is the list")
-            _ = try await ran("export --cache cache --to lock -o \(name) --overwrite", exits: 73, says: "is the list")
+            _ = try await ran(
+                "export --cache cache --format lock -o \(name) --overwrite", exits: 73, says: "is the list")
         }
         _ = try await ran("\(run) - lists < a.txt")
         #expect(origin.requestCount() == 4)
@@ -71,7 +72,6 @@ struct SeveralListsTests {
         _ = try await ran("\(run) a.txt bad.jsonl", exits: 65, says: "bad.jsonl: line 1: there is no member 'sha265'")
         folder.write([], to: "empty.txt")
         _ = try await ran("\(run) a.txt empty.txt", exits: 65, says: "empty.txt has no URL")
-        _ = try await ran("\(run) a.txt empty.txt --allow-empty")
     }
 
     @Test("A list whose name is not UTF-8 runs, and is found again")
@@ -79,7 +79,7 @@ struct SeveralListsTests {
         _ = try await ran("\(run) a.txt; mv a.txt $'caf\\xe9.txt'")
         let run = try await ran("\(run) $'caf\\xe9.txt' --json")
         #expect(run.stdout.contains(#""total":2"#) && run.stdout.contains(#"caf\\xE9.txt"#))
-        let export = try await ran("export --cache cache --to jsonl")
+        let export = try await ran("export --cache cache --format jsonl")
         #expect(export.stdout.split(separator: "\n").count == 2)
         _ = try await ran("run --cache cache $'no\\xe9.txt'", exits: 66, says: "cannot read no\\xE9.txt")
     }

@@ -77,7 +77,8 @@ struct TotalsTests {
             default: return "\(base)/\(index).png"
             }
         }
-        _ = try await b.submit(urls, as: "storm", ["--window", "all", "--keep-details", "500", "--max-per-host", "0"])
+        _ = try await b.submit(urls, as: "storm", ["--window", "all", "--max-per-host", "0"])
+        try await b.keepDetails(500, of: "storm")
         let watch = try await b.coord(["watch", "storm", "--json", "--from-start"])
         let seed = UInt64.random(in: 0..<1_000_000)
         let isOver = Locked(false)

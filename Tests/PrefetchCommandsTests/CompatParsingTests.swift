@@ -45,7 +45,7 @@ struct CompatParsingTests {
     @Test(arguments: [
         ["why"], ["why", "a", "b"], ["why", "a", "--batches", "-1"], ["why", "a", "--cache-key", "s/(/x/"],
         ["blacklist", "lst"], ["blacklist", "add"], ["blacklist", "rm"], ["blacklist", "rm", "--all", "x"],
-        ["blacklist", "import", "x"], ["workers", "x"], ["cache", "ls", "x"], ["cache", "stat", "x"],
+        ["blacklist", "import", "x"], ["workers", "x"], ["cache", "ls", "x"], ["cache", "ls", "--summary", "x"],
         ["workers", "--queue", "{x}"],
     ])
     func whatMakesNoSenseIsRefused(words: [String]) {

@@ -6,21 +6,29 @@ import Testing
 @Suite("Words behind export, retry and rm")
 struct ExportParsingTests {
     @Test(arguments: [
-        ["--to", "jsonl"], ["a", "--to", "jsonl"], ["--to", "jsonl", "a"], ["--to", "jsonl", "-o", "m", "a"],
-        ["--to", "files", "out"], ["--to", "files", "out", "a"], ["--to", "csv"], ["--to", "lock", "-o", "x"],
-        ["--to", "failed"], ["--to", "tree", "d"], ["--to", "sdwebimage", "d", "--layout", "v3"],
-        ["--to", "webdataset", "d", "b", "--per-shard", "9"], ["a", "--to", "files", "out", "--cache", "c"],
+        ["--format", "jsonl"], ["a", "--format", "jsonl"], ["--format", "jsonl", "a"],
+        ["--format", "jsonl", "-o", "m", "a"],
+        ["--format", "files", "--out", "out"], ["--format", "files", "--out", "out", "a"], ["--format", "csv"],
+        ["--format", "lock", "-o", "x"],
+        ["--format", "failed"], ["--format", "html"], ["a", "--format", "html", "-o", "x", "--overwrite"],
+        ["--format", "tree", "--out", "d"], ["--format", "sdwebimage", "--out", "d", "--sdwebimage-version", "v3"],
+        ["--format", "webdataset", "--out", "d", "b", "--per-shard", "9"],
+        ["a", "--format", "files", "--out", "out", "--cache", "c"],
     ])
     func aBatchMayStandInFrontOrBehind(words: [String]) throws {
         _ = try ExportCommand.parse(words)
     }
 
     @Test(arguments: [
-        [], ["a"], ["--to", "xml"], ["--to", "files"], ["--to", "files", ""], ["--to", "jsonl", "a", "b"],
-        ["a", "--to", "jsonl", "b"], ["--to", "files", "out", "--output", "x"], ["--to", "jsonl", "--output", ""],
-        ["a", "b", "--to", "jsonl"], ["--to", "webdataset", "d", "--per-shard", "0"],
-        ["--to", "files", "d", "--layout", "v3"], ["--to", "sdwebimage", "d", "--layout", "v2"],
-        ["--to", "csv", "--per-shard", "9"], ["--to", "files", "d", "--caption-column", "c"],
+        [], ["a"], ["--format", "xml"], ["--format", "files"], ["--format", "files", "--out", ""],
+        ["--format", "jsonl", "a", "b"],
+        ["a", "--format", "jsonl", "b"], ["--format", "files", "--out", "out", "--output", "x"],
+        ["--format", "jsonl", "--output", ""],
+        ["a", "b", "--format", "jsonl"], ["--format", "jsonl", "--out", "d"], ["--format", "html", "--out", "d"],
+        ["--format", "webdataset", "--out", "d", "--per-shard", "0"],
+        ["--format", "files", "--out", "d", "--sdwebimage-version", "v3"],
+        ["--format", "sdwebimage", "--out", "d", "--sdwebimage-version", "v2"],
+        ["--format", "csv", "--per-shard", "9"], ["--format", "files", "--out", "d", "--caption-column", "c"],
     ])
     func anythingElseIsRefused(words: [String]) {
         #expect(throws: (any Error).self) { try ExportCommand.parse(words) }
@@ -45,7 +53,7 @@ struct ExportParsingTests {
         for targets in [
             try RunCommand.parse(["urls.txt", "--out", "d"] + words).output.targets(),
             try RetryCommand.parse(["--out", "d"] + words).output.targets(),
-        ] { #expect(targets.count == 1 && targets.first?.words.hasPrefix("--to \(form) d") == true) }
+        ] { #expect(targets.count == 1 && targets.first?.words.hasPrefix("--format \(form) --out d") == true) }
         #expect(throws: (any Error).self) { try RunCommand.parse(["urls.txt", "--format", form]) }
     }
 

@@ -120,11 +120,15 @@ struct HelpTests {
             "prefetch-coord run -h lists the options"
         ),
         (
-            ["report", "--overwrite"], "--overwrite goes with --output FILE",
-            "prefetch-coord report -h lists the options"
+            ["export", "--to", "files", "d"], "unknown option --to",
+            "--format FORMAT says what is written; --out DIR names a folder, -o FILE a text"
         ),
         (
-            ["export", "--to", "files", "d", "--overwrite"],
+            ["export", "--format", "parquet"], "'parquet' is not a valid value of --format <format>",
+            "one of jsonl, csv, tsv, failed, lock, html, files, tree, sdwebimage, webdataset"
+        ),
+        (
+            ["export", "--format", "files", "--out", "d", "--overwrite"],
             "--overwrite goes with --output FILE; no file of a folder is replaced",
             "prefetch-coord export -h lists the options"
         ),
@@ -141,6 +145,35 @@ struct HelpTests {
                 CoordCommand.message(for: error), words, of: CoordCommand.self, others: CommandRunner.others)
             #expect(usage.message == message)
             #expect(usage.hint == hint)
+        }
+    }
+
+    @Test("What other tools call a command is answered with commands that exist")
+    func foreignCommands() {
+        let known = Set(Self.paths.map { Array($0.words.dropFirst()) })
+        #expect(Suggestion.namedCommands.count > 10)
+        for words in Suggestion.namedCommands where words != ["--version"] {
+            #expect(known.contains(words), "\(words)")
+        }
+        for word in ["ls", "stop", "list", "delete"] {
+            #expect(Suggestion.forUnknown([word], of: CoordCommand.self)?.hint.contains("did you mean") == false)
+        }
+    }
+
+    @Test("The surface has its bounds: options and lines of run --help, and commands")
+    func bounds() {
+        let run = CommandPath(["run"], of: CoordCommand.self)
+        let lines = HelpPage(run, .full, width: 80).text.split(separator: "\n", omittingEmptySubsequences: false).count
+        let options = run.options.filter { $0.shouldDisplay && !$0.isPositional }.count
+        let commands = Self.paths.count {
+            $0.command.configuration.subcommands.isEmpty || $0.command == WorkerCommand.self
+        }
+        #expect(
+            options <= 90 && lines <= 250 && commands <= 32, "\(options) options, \(lines) lines, \(commands) commands")
+        // Nothing is hidden.
+        for path in Self.paths {
+            let isShown = path.options.allSatisfy { $0.shouldDisplay }
+            #expect(isShown, "\(path.text)")
         }
     }
 

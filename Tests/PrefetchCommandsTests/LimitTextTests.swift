@@ -25,9 +25,9 @@ struct LimitTextTests {
         ),
         (
             limit(.list) { $0.list = .feeding },
-            "limited by the list (--window): workers take URLs faster than they are queued"
+            "limited by the list: workers take URLs faster than they are queued"
         ),
-        (limit(.redis) { $0.figures.redisLongest = 230 }, "limited by Redis (--job-size): it answers after 230 ms"),
+        (limit(.redis) { $0.figures.redisLongest = 230 }, "limited by Redis: it answers after 230 ms"),
         (
             limit(.disk) { $0.figures.fileOldest = 3_200 },
             "limited by the disk (--cache): a file call has not returned for 3.2 s"

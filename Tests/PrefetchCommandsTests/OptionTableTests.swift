@@ -48,7 +48,7 @@ struct OptionTableTests {
         "--redis", "--cache", "--trust-cache", "--redis-password-file", "--redis-ca-file", "--redis-cert",
         "--redis-key",
         "--redis-sni",
-        "--queue", "--name", "--order", "--priority", "--window", "--job-size", "--keep", "--keep-details",
+        "--queue", "--name", "--order", "--priority", "--window", "--job-size", "--keep",
         "--deadline", "--finish-at", "--max-failures", "--verbose", "--wait",
         "--resume",
         "--slot", "--allow-failures", "--json", "--quiet",

@@ -20,8 +20,6 @@ struct FetchWords: ParsableArguments, FetchOptionGroups {
     @OptionGroup var transfers: TransferOptions
     @OptionGroup var network: NetworkOptions
     @OptionGroup var credentials: CredentialOptions
-    @OptionGroup var backOff: BackOffOptions
     @OptionGroup var cacheLimits: CacheLimitOptions
-    @OptionGroup var storage: StorageOptions
     @OptionGroup var readOnly: ReadOnlyCacheOptions
 }

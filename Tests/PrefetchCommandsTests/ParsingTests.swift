@@ -20,7 +20,7 @@ struct ParsingTests {
             let settings = try RunCommand.parse(["list.txt"] + words).workerSettings()
             #expect(settings.maxPixels == most * 1_000_000 && settings.imageLimits.maxPixels == settings.maxPixels)
         }
-        let settings = try RunCommand.parse(["list.txt", "--max-decode-memory", "1GiB"]).workerSettings()
+        let settings = try WorkerCommand.parse(["--max-decode-memory", "1GiB"]).settings()
         #expect(settings.imageLimits.maxMemory == 1 << 30)
         #expect(FetchSettings().imageLimits.maxMemory == 256 << 20)
     }
@@ -79,19 +79,17 @@ struct ParsingTests {
         folder.write(Array("machine h login me password pw\n".utf8), to: "netrc")
         let words = [
             "--max-concurrent-downloads", "7", "--allow-net", "127.0.0.0/8", "--allow-net", "[::1]:80",
-            "--deny-net", "127.0.0.1:6379", "--header", "A: b c", "--resolve", "h:80:127.0.0.1", "--connect-to",
+            "--deny-net", "127.0.0.1:6379", "--header", "A: b c", "--connect-to",
             "a:1:b:2", "--proxy", "http://p:1", "--ca-file", "/ca", "--max-decode-memory", "3MiB", "--lease", "2s",
-            "--drain-timeout", "5s", "--cache-max-age", "7d", "--cache-max-size", "2GiB", "--cache-expire-by",
-            "accessed", "--min-free", "1MB", "--host-failures", "3", "--host-timeout",
-            "4s", "--no-back-off", "--netrc", folder.path("netrc"), "--user", "a:b", "--auth", "digest", "--auth-host",
-            "h", "--cert", "/c", "--key", "/k", "--ipv4", "--http2", "--download-order", "lifo", "--header-rule",
-            "h=A: b", "--transfer-log", "/t", "--limit-rate", "1MB", "--cache-mode", "0770", "--strict-cache",
-            "--plain-files", "--read-only-cache", "/r", "--dns-servers", "192.0.2.1,[2001:db8::1]:53",
-            "--allow-host", "*.example.org", "--deny-host", "x.example.org", "--url-filter", "a+",
+            "--drain-timeout", "5s", "--cache-max-age", "7d", "--cache-max-size", "2GiB",
+            "--min-free", "1MB", "--netrc", folder.path("netrc"), "--user", "a:b",
+            "--cert", "/c", "--key", "/k", "--ip", "4", "--http2", "--download-order", "lifo", "--header-rule",
+            "h=A: b", "--transfer-log", "/t", "--limit-rate", "1MB", "--cache-mode", "0770",
+            "--read-only-cache", "/r", "--dns-servers", "192.0.2.1,[2001:db8::1]:53",
+            "--allow-host", "*.example.org", "--deny-host", "x.example.org", "--url-filter", "a+", "--max-pixels",
+            "800M",
         ]
-        var settings = try FetchWords.parse(words).fetch.settings()
-        // A rule of the batch (RunCommand.workerSettings).
-        settings.maxPixels = 800_000_000
+        let settings = try WorkerCommand.parse(words).settings()
         // Every member but the token, which excludes the name and password, differs from its default.
         let (given, usual) = (Mirror(reflecting: settings).children, Mirror(reflecting: FetchSettings()).children)
         for (one, other) in zip(given, usual) where one.label != "bearer" {
@@ -252,31 +250,48 @@ struct ParsingTests {
     }
 
     @Test(arguments: [
-        ["--validate", "full"], ["--digest", "md5"], ["--durability", "x"], ["--blacklist", "sd6"],
+        ["--validate", "full"], ["--refresh-cached=fresh"], ["--durability", "x"], ["--blacklist", "sd6"],
         ["--cache-key", "s/(/x/"],
-        ["--cache-key", "path"], ["--name", "a b"], ["--name", "{x}"], ["--window", "0"], ["--job-size", "257"],
-        ["--priority", "urgent"], ["--order", "random"], ["--keep-details", "-1"],
+        ["--cache-key", "path"], ["--name", "a b"], ["--name", "{x}"],
         ["--deadline", "0"], ["--deadline", "0.0001ms"], ["--deadline", "101y"], ["--deadline", "1e9d"],
-        ["--finish-at", "0"], ["--finish-at", "0%"], ["--finish-at", "101%"], ["--finish-at", "1.5"],
         ["--options", "delayPlaceholder"], ["--options", "retryFailed,nope"], ["--input-format", "xls"],
-        ["--finish-at", "%"], ["--finish-at", "1e1%"], ["--finish-at", "0x10"], ["--finish-at", "1.2.3%"],
     ])
     func aBatchOptionThatMakesNoSenseIsRefused(words: [String]) {
         #expect(throws: (any Error).self) { try BatchWords.parse(words).batch }
     }
 
-    @Test func optionsOfLoadsHaveFlagsOrNames() throws {
-        let flags = try BatchWords.parse([
-            "--refresh-cached", "--honor-cache-control", "--keep-http-validators", "--cache-memory-only",
-            "--verify-hits",
-            "--handle-cookies", "--allow-invalid-ssl", "--retry-failed", "--from-cache-only",
-        ]).batch.options
+    @Test(arguments: [
+        ["--window", "0"], ["--job-size", "257"], ["--priority", "urgent"], ["--order", "random"],
+        ["--finish-at", "0"], ["--finish-at", "0%"], ["--finish-at", "101%"], ["--finish-at", "1.5"],
+        ["--finish-at", "%"], ["--finish-at", "1e1%"], ["--finish-at", "0x10"], ["--finish-at", "1.2.3%"],
+    ])
+    func anOptionOfTheQueueThatMakesNoSenseIsRefused(words: [String]) {
+        #expect(throws: (any Error).self) { try QueueArguments.parse(words) }
+    }
+
+    @Test("Options of loads have SDWebImage's names, with or without its prefix, and some an option of their own")
+    func optionsOfLoads() throws {
+        let flags = try BatchWords.parse(
+            [
+                "--refresh-cached=all", "--allow-invalid-ssl", "--retry-failed", "--options",
+                "handleCookies,fromCacheOnly",
+            ]
+        ).batch.options
         let names = try BatchWords.parse([
             "--options",
-            "refreshCached,honorCacheControl,keepHTTPValidators,cacheMemoryOnly,queryDataWhenInMemory, handleCookies,"
-                + "allowInvalidSSLCertificates,retryFailed,fromCacheOnly",
+            "SDWebImageRefreshCached, handleCookies,SDWebImageAllowInvalidSSLCertificates,SDWebImageRetryFailed,"
+                + "SDWebImageFromCacheOnly",
         ]).batch.options
-        #expect(flags == names && flags.retryFailed && flags.fromCacheOnly && flags.options.names.count == 7)
+        #expect(flags == names && flags.retryFailed && flags.fromCacheOnly)
+        #expect(flags.options == [.refreshCached, .handleCookies, .allowInvalidSSLCertificates])
+        #expect(try BatchWords.parse(["--refresh-cached=stale"]).batch.options.options == .honorCacheControl)
+        #expect(
+            LoadOptionArguments.words(["run", "--refresh-cached", "x", "--refresh-cached=stale"]) == [
+                "run", "--refresh-cached=all", "x", "--refresh-cached=stale",
+            ])
+        for name in ["SDWebImage", "SDWebImageDelayPlaceholder", "delayPlaceholder", "RetryFailed"] {
+            #expect(throws: (any Error).self) { try BatchWords.parse(["--options", name]) }
+        }
         #expect(BatchOptions(encoded: flags.encoded) == flags)
         #expect(flags.differences(from: BatchOptions()).contains("option refreshCached"))
         #expect(BatchOptions().differences(from: flags).contains("no option refreshCached"))
@@ -289,13 +304,13 @@ struct ParsingTests {
         folder.write(Array("machine h login me password pw\n".utf8), to: "netrc")
         folder.write(Array("secret\nrest\n".utf8), to: "token")
         let downloads = try FetchWords.parse([
-            "--netrc", folder.path("netrc"), "--bearer", "@\(folder.path("token"))", "--auth-host", "B.test",
-            "--header-rule", "h=A: b", "--header-rule", "h=User-Agent:", "--ipv6", "--http2", "--proxy",
+            "--netrc", folder.path("netrc"), "--bearer", "@\(folder.path("token"))",
+            "--header-rule", "h=A: b", "--header-rule", "h=User-Agent:", "--ip", "6", "--http2", "--proxy",
             "socks5h://127.0.0.1:1",
         ]).fetch.settings().downloads()
         #expect(
             downloads.credentials == [
-                Credential(user: "me", password: "pw", hosts: ["h"]), Credential(bearer: "secret", hosts: ["b.test"]),
+                Credential(user: "me", password: "pw", hosts: ["h"]), Credential(bearer: "secret"),
             ])
         #expect(downloads.ipVersion == .v6 && downloads.usesHTTP2 && downloads.proxy == "socks5h://127.0.0.1:1")
         let filter = try #require(downloads.headersFilter)
@@ -309,9 +324,8 @@ struct ParsingTests {
     }
 
     @Test func aBatchMayEndEarly() throws {
-        let arguments = try BatchWords.parse(["--deadline", "1.5s", "--finish-at", "99.9%"]).batch
-        #expect(arguments.record.timeLimit == 1500 && arguments.record.finishAt == "99.9%")
-        #expect(try BatchWords.parse(["--finish-at", "950"]).batch.record.finishAt == "950")
+        #expect(try BatchWords.parse(["--deadline", "1.5s"]).batch.record.timeLimit == 1500)
+        for mark in ["99.9%", "950"] { #expect(try QueueArguments.parse(["--finish-at", mark]).turn.finishAt == mark) }
         #expect(try BatchWords.parse([]).batch.record.timeLimit == nil)
     }
 
@@ -320,14 +334,22 @@ struct ParsingTests {
         ["--header", "Transfer-Encoding: chunked"],
         ["--max-concurrent-downloads", "0"], ["--max-concurrent-downloads", "4097"],
         ["--max-concurrent-downloads", "automatic"],
-        ["--lease", "500ms"], ["--cache-max-size", "0"], ["--cache-max-age", "-1"],
-        ["--min-free", "x"], ["--cache-expire-by", "size"],
-        ["--auth", "bearer"], ["--user", "a:b", "--bearer", "t"], ["--auth-host", "h"], ["--key", "/k"],
-        ["--ipv4", "--ipv6"], ["--download-order", "random"], ["--header-rule", "A: b"],
+        ["--cache-max-size", "0"], ["--cache-max-age", "-1"],
+        ["--min-free", "x"],
+        ["--user", "a:b", "--bearer", "t"], ["--key", "/k"],
+        ["--ip", "5"], ["--ip", "any"], ["--header-rule", "A: b"],
         ["--header-rule", "h=Content-Length: 1"], ["--header-rule", "h=A"],
     ])
     func aFetchOptionThatMakesNoSenseIsRefused(words: [String]) {
         #expect(throws: (any Error).self) { try FetchWords.parse(words).fetch }
+    }
+
+    @Test(arguments: [
+        ["--lease", "500ms"], ["--max-decode-memory", "1K"], ["--download-order", "random"], ["--drain-timeout", "-1"],
+        ["--cache-mode", "9"], ["--max-pixels", "0"],
+    ])
+    func anOptionOfAWorkerThatMakesNoSenseIsRefused(words: [String]) {
+        #expect(throws: (any Error).self) { try WorkerCommand.parse(words) }
     }
 
     @Test(arguments: [

@@ -2,7 +2,7 @@ internal import FoundationEssentials
 internal import Threading
 internal import WebImage
 
-/// Manifests of one batch (`export --to jsonl`) from other machines, read line by line in parallel, for images that our caches lack.
+/// Manifests of one batch (`export --format jsonl`) from other machines, read line by line in parallel, for images that our caches lack.
 package final class ManifestMerge: Sendable {
     private struct Line: Decodable {
         var line: Int
@@ -49,7 +49,7 @@ package final class ManifestMerge: Sendable {
         func refused(_ what: String) -> PrefetchError {
             PrefetchError(
                 .unreadableList, "\(path) \(what)",
-                hint: "give what `prefetch-coord export --to jsonl` wrote of the same batch on another machine")
+                hint: "give what `prefetch-coord export --format jsonl` wrote of the same batch on another machine")
         }
     }
 

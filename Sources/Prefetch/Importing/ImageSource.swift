@@ -6,9 +6,9 @@ package import WebImage
 package enum ImageSource: Sendable {
     /// A cache of SDWebImage, whose file names have to be matched with the URLs of a list.
     case sdWebImage(SDWebImageFolder)
-    /// Files named by the line numbers of a list, as made by `export --to files`.
+    /// Files named by the line numbers of a list, as made by `export --format files`.
     case numbered(NumberedFolder)
-    /// Files named by a manifest with `url` and `path`, as made by `export --to jsonl`.
+    /// Files named by a manifest with `url` and `path`, as made by `export --format jsonl`.
     case manifest(String)
     /// Files whose URL is `base` plus their path below the folder.
     case folder(String, base: String)
@@ -63,7 +63,7 @@ package enum ImageSource: Sendable {
             guard let line = try? JSONDecoder().decode(ManifestLine.self, from: Data(text)), let url = line.url else {
                 throw PrefetchError(
                     .unreadableList, "line \(reader.lineNumber) of \(path) is not an object with a url",
-                    hint: "a manifest is what export --to jsonl writes")
+                    hint: "a manifest is what export --format jsonl writes")
             }
             // A line without an image.
             guard let file = line.path else { continue }

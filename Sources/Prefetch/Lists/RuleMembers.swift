@@ -15,7 +15,6 @@ package enum RuleMembers {
             switch key {
             case .minWidth: rules.minWidth = try number(value, name, ImageRules.sides)
             case .minHeight: rules.minHeight = try number(value, name, ImageRules.sides)
-            case .minPixels: rules.minPixels = try number(value, name, ImageRules.pixels)
             case .maxPixels: rules.maxPixels = try number(value, name, ImageRules.pixels)
             case .maxAspectRatio: rules.maxAspectRatio = try ratio(value, name)
             case .types:
@@ -51,7 +50,7 @@ package enum RuleMembers {
     /// Why no image can satisfy the rules; nil if one can.
     package static func contradiction(_ rules: ImageRules) -> String? {
         guard let most = rules.maxPixels else { return nil }
-        let least = max(rules.minPixels ?? 1, (rules.minWidth ?? 1) * (rules.minHeight ?? 1))
+        let least = (rules.minWidth ?? 1) * (rules.minHeight ?? 1)
         return least > most ? "no image has at least \(least) and at most \(most) pixels" : nil
     }
 

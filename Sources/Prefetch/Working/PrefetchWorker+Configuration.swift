@@ -5,7 +5,7 @@ extension PrefetchWorker {
     public struct Configuration: Sendable {
         /// Milliseconds without a heartbeat until others may take its jobs; 15,000 by default, at least 1,000.
         public var lease = 15_000
-        /// Concurrent transfers, 32 by default, until changed by `prefetch-coord workers set`; or `auto`. A number is a maximum; with `auto`
+        /// Concurrent transfers, 32 by default, until changed by `prefetch-coord set`; or `auto`. A number is a maximum; with `auto`
         /// stalled transfers do not count, as many as the downloader's `maxParkedDownloads` says. The downloader must have the same number,
         /// or that with which `auto` starts: ``ConcurrentDownloads/initial``.
         public var maxConcurrentDownloads: ConcurrentDownloads = 32

@@ -162,7 +162,6 @@ struct URLRun: Sendable {
         // Rules need a size.
         request.level = request.rules == nil ? job.level : max(job.level, .header)
         request.unverifiable = batch.options.unverifiable
-        request.computesDigest = batch.options.digest != .none
         request.isDurable = batch.options.durability == .file
         request.options = batch.loadOptions
         request.cookies = batch.cookies

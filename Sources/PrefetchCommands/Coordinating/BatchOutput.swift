@@ -230,12 +230,13 @@ extension BatchOutput {
         var words: String {
             func folder(_ path: String) -> String { Shell.quoted(Shell.path(path)) }
             return switch self {
-            case .text(let text, let path): "--to \(text.rawValue) --output \(folder(path ?? "-"))"
-            case .files(let path): "--to files \(folder(path))"
-            case .tree(let path): "--to tree \(folder(path))"
-            case .sdWebImage(let path, let layout): "--to sdwebimage \(folder(path)) --layout \(layout.rawValue)"
+            case .text(let text, let path): "--format \(text.rawValue) --output \(folder(path ?? "-"))"
+            case .files(let path): "--format files --out \(folder(path))"
+            case .tree(let path): "--format tree --out \(folder(path))"
+            case .sdWebImage(let path, let layout):
+                "--format sdwebimage --out \(folder(path)) --sdwebimage-version \(layout.rawValue)"
             case .webDataset(let path, let count, let caption):
-                "--to webdataset \(folder(path)) --per-shard \(count)"
+                "--format webdataset --out \(folder(path)) --per-shard \(count)"
                     + (caption.map { " --caption-column \(Shell.quoted($0))" } ?? "")
             }
         }

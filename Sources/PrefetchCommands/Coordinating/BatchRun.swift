@@ -355,10 +355,13 @@ extension BatchRun {
         }
         if settings.outputs.contains(where: \.isFolder) { return lines }
         lines.append(
-            "named files:    \(Shell.program) export \(id) --to files ./images \(settings.location)\(readOnly)")
+            "named files:    \(Shell.program) export \(id) --format files --out ./images \(settings.location)\(readOnly)"
+        )
         // A URL's own key is that of its original.
         guard status.options.storedVariant == nil else {
-            return lines + ["url -> path:    \(Shell.program) export \(id) --to jsonl \(settings.location)\(readOnly)"]
+            return lines + [
+                "url -> path:    \(Shell.program) export \(id) --format jsonl \(settings.location)\(readOnly)"
+            ]
         }
         return lines + [
             "path of a URL:  \(Shell.program) cache path URL \(cache)\(rule)\(readOnly)"

@@ -77,9 +77,7 @@ enum BatchSource: Sendable {
             names.append(
                 "--max-failures \(arguments.record.maxFailures ?? "none"), was \(running.maxFailures ?? "none")")
         }
-        if arguments.record.finishAt != running.finishAt {
-            names.append("--finish-at \(arguments.record.finishAt ?? "all"), was \(running.finishAt ?? "all")")
-        }
+        if let finishAt = running.finishAt { names.append("no --finish-at, was \(finishAt)") }
         return names
     }
 }

@@ -8,6 +8,7 @@ struct BatchSubmission: Sendable {
     let queue: PrefetchQueue
     let list: URLList
     let arguments: BatchArguments
+    var turn = BatchTurn()
     /// `Name: value` each, in the batch's record.
     var headers: [String] = []
     /// The folder in which hits are looked for while the list is queued, where that is asked.
@@ -34,13 +35,12 @@ struct BatchSubmission: Sendable {
         batch.isOpen = pipe != nil
         batch.options = arguments.options
         if !headers.isEmpty { batch.options.requests.headers = headers }
-        batch.order = arguments.record.order
-        batch.priority = arguments.record.priority
+        batch.order = turn.order
+        batch.priority = turn.priority
         batch.keep = Int(arguments.record.keep.seconds)
-        batch.keepDetails = arguments.record.keepDetails
         batch.name = arguments.record.name
         batch.limit = arguments.record.timeLimit
-        batch.finishAt = arguments.record.finishAt
+        batch.finishAt = turn.finishAt
         batch.maxFailures = arguments.record.maxFailures
         return batch
     }
@@ -51,7 +51,7 @@ struct BatchSubmission: Sendable {
     ) async throws(PrefetchError) -> ListFeeder.End {
         try await ListFeeder(
             queue: queue, entries: pipe.map { BatchEntries($0) } ?? BatchEntries(list), of: list.path, batch: id,
-            window: arguments.record.window, jobSize: arguments.record.jobSize, hits: try hits()
+            window: turn.window, jobSize: turn.jobSize, hits: try hits()
         ).feed(waiting: waiting)
     }
 
@@ -84,9 +84,9 @@ struct BatchSubmission: Sendable {
 extension URLList {
     /// Rejects an unusable list before its head is copied.
     static func check(
-        _ path: String, _ table: TableOptions, _ empty: EmptyListOptions, most: Int
+        _ path: String, _ table: TableOptions, most: Int
     ) throws(PrefetchError) {
-        try empty.check(URLList(path: path, format: table.inputFormat, most: most).total, of: path)
+        try GivenList.requireURLs(URLList(path: path, format: table.inputFormat, most: most).total, of: path)
     }
 
     /// Rejects a `--locked` list with a line that has no SHA-256.
@@ -95,6 +95,6 @@ extension URLList {
         guard isLocked, let line = try firstUnlocked() else { return }
         throw PrefetchError(
             .unreadableList, "line \(line) of \(path) has no SHA-256, so the list is not a prefetch.lock",
-            hint: "write one of a batch that is done: prefetch-coord export --to lock --output prefetch.lock")
+            hint: "write one of a batch that is done: prefetch-coord export --format lock --output prefetch.lock")
     }
 }

@@ -7,16 +7,15 @@ internal import WebImage
 struct CacheCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "cache",
-        abstract: "Inspect, verify and clean the image cache.",
+        abstract: "Inspect, verify, clean and fill the image cache.",
         discussion: """
             Examples:
-              prefetch-coord cache stat --cache ./cache
+              prefetch-coord cache ls --summary --cache ./cache
               prefetch-coord cache path https://example.org/a.jpg
             """,
         subcommands: [
-            CachePathCommand.self, CacheGetCommand.self, CacheListCommand.self,
-            CacheStatCommand.self, CacheCollectCommand.self, CacheVerifyCommand.self, CachePutCommand.self,
-            CacheExistsCommand.self, CacheRemoveCommand.self, CacheClearCommand.self,
+            CachePathCommand.self, CacheListCommand.self, CacheVerifyCommand.self, CacheCollectCommand.self,
+            CacheRemoveCommand.self, ImportCommand.self,
         ])
 }
 
@@ -82,13 +81,18 @@ struct CachePathCommand: ParsableCommand {
             Examples:
               prefetch-coord cache path https://example.org/a.jpg
               prefetch-coord cache path - < urls.txt
+              prefetch-coord cache path --missing - < urls.txt > missing.txt
 
             With - it prints one path per line, in order, and an empty line for a missing
-            image. Exit code 66 if one is missing.
+            image; with --missing the URLs without an image, a list to fetch. Exit code 66
+            if an image is missing.
             """)
 
     @Argument(help: .url("URLs, or - to read one per line from standard input."))
     var urls: [String]
+
+    @Flag(help: "Print the URLs that have no image, not the paths.")
+    var missing = false
 
     @OptionGroup(title: "List") var empty: EmptyListOptions
     @OptionGroup(title: "Cache") var options: CacheOptions
@@ -96,13 +100,15 @@ struct CachePathCommand: ParsableCommand {
 
     func run() throws {
         let disk = try options.open(readOnly)
-        var missing = 0
+        var isComplete = true
         func tell(_ url: String) {
             if let path = disk.existingPath(forKey: options.rule.key(for: url)) {
-                Console.print(path)
+                if !missing { Console.print(path) }
             } else {
-                missing += 1
-                if urls == ["-"] {
+                isComplete = false
+                if missing {
+                    Console.print(TerminalText.url(url))
+                } else if urls == ["-"] {
                     Console.print("")
                 } else {
                     Console.error("not in the cache: \(TerminalText.url(url))", hint: "")
@@ -110,38 +116,15 @@ struct CachePathCommand: ParsableCommand {
             }
         }
         try URLWords.forEach(urls, empty, tell)
-        if missing > 0 { throw ExitCode(66) }
+        if !isComplete { throw ExitCode(66) }
     }
 }
 
-/// `prefetch-coord cache get`: the bytes of an image.
-struct CacheGetCommand: ParsableCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "get",
-        abstract: "Write a URL's image to standard output.",
-        usage: "prefetch-coord cache get <url> [<options>]",
-        discussion: """
-            Examples:
-              prefetch-coord cache get https://example.org/a.jpg > a.jpg
-            """)
-
-    @Argument(help: "URL of the image.")
-    var url: String
-
-    @OptionGroup(title: "Cache") var options: CacheOptions
-    @OptionGroup(title: "Cache") var readOnly: ReadOnlyCacheOptions
-
-    func run() throws {
-        let disk = try options.open(readOnly)
-        guard let bytes = try disk.find(forKey: options.rule.key(for: url), atLeast: .none)?.bytes() else {
-            throw PrefetchError(
-                .notFound, "not in the cache: \(TerminalText.url(url))",
-                hint: "the URL has to be as it was in the list, byte for byte; or give --cache-key as the batch had it")
-        }
-        if isatty(STDOUT_FILENO) == 1 {
-            throw PrefetchError(
-                .configuration, "an image is not text for a terminal", hint: "send it to a file: … > image")
-        }
-        Console.print(bytes)
+extension CacheOptions {
+    /// The cache for a command that changes it: it has to be there.
+    func openForWriting() throws(PrefetchError) -> DiskCache {
+        var folder = CacheFolder()
+        folder.cache = cache
+        return try folder.openForRemoving(.modificationDate)
     }
 }

@@ -8,7 +8,7 @@ enum ContactNote {
         for list: URLList, _ requests: RequestSettings, _ fetch: FetchSettings
     ) async throws(PrefetchError) -> String? {
         guard requests.contact == nil, requests.userAgent == nil else { return nil }
-        let named = (fetch.resolve + fetch.connectTo).compactMap { $0.split(separator: ":").first.map(String.init) }
+        let named = fetch.connectTo.compactMap { $0.split(separator: ":").first.map(String.init) }
         var found: String?
         var looked = 0
         try await list.forEach { entry throws(PrefetchError) in

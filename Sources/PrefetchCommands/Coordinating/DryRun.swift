@@ -10,7 +10,6 @@ struct DryRun {
     let cache: String?
     var readOnly: [String] = []
     let table: TableOptions
-    let empty: EmptyListOptions
     let limit: Int?
     let batch: BatchArguments
     let isJSON: Bool
@@ -28,7 +27,7 @@ struct DryRun {
         let folder = String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
         defer { try? FileManager.default.removeItem(atPath: folder) }
         let list = try GivenList(
-            files, cache: nil, folder: folder, table: table, empty: empty, limit: limit,
+            files, cache: nil, folder: folder, table: table, limit: limit,
             isLocked: batch.checks.locked
         ).list
         let disk: DiskCache? =

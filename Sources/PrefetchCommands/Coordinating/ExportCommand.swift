@@ -4,17 +4,28 @@ public import WebImage
 
 /// `prefetch-coord export`: what became of each line, and its image.
 struct ExportCommand: AsyncParsableCommand {
+    /// What is written: a text of a line for each line of the list, a page, or a folder of images.
+    enum Format: String, CaseIterable, ExpressibleByArgument {
+        case jsonl, csv, tsv, failed, lock, html, files, tree, sdwebimage, webdataset
+
+        /// Nil of folders and the page.
+        var text: BatchOutput.Text? { BatchOutput.Text(rawValue: rawValue) }
+
+        var isFolder: Bool { text == nil && self != .html }
+    }
+
     static let configuration = CommandConfiguration(
         commandName: "export",
-        abstract: "Write a manifest of a batch, or its images under readable names.",
-        usage: "prefetch-coord export [<batch>] --to <form> [<folder>] [<options>]",
+        abstract: "Write a manifest or a report of a batch, or its images under readable names.",
+        usage: "prefetch-coord export [<batch>] --format <format> [<options>]",
         discussion: """
             Examples:
-              prefetch-coord export --to jsonl --cache ./cache | jq -r .path
-              prefetch-coord export urls-7f3a --to files ./images
-              prefetch-coord export --to lock > prefetch.lock
-              prefetch-coord export --to webdataset ./shards --per-shard 1000
-              prefetch-coord export --to jsonl --merge img-02.jsonl -o all.jsonl
+              prefetch-coord export --format jsonl --cache ./cache | jq -r .path
+              prefetch-coord export urls-7f3a --format files --out ./images
+              prefetch-coord export --format lock > prefetch.lock
+              prefetch-coord export --format html -o report.html
+              prefetch-coord export --format webdataset --out ./shards --per-shard 1000
+              prefetch-coord export --format jsonl --merge img-02.jsonl -o all.jsonl
 
             jsonl: one JSON object per line of the list, in its order: line, url, outcome,
             path, bytes, sha256, format, width, height, orientation, frames, alpha, color_space; null if there is none.
@@ -24,6 +35,9 @@ struct ExportCommand: AsyncParsableCommand {
             failed: the skipped URLs, a list to run again.
 
             lock: URL, SHA-256, bytes and dimensions of each image, for run --locked.
+
+            html: one page with outcomes, causes, hosts, workers and the first skipped lines;
+            no scripts, no external resources, light and dark, printable.
 
             files: 000001.jpg, 000002.png and so on by line number: hard links, or copies
             on another file system. Existing files are never overwritten. A list of more
@@ -37,8 +51,8 @@ struct ExportCommand: AsyncParsableCommand {
             webdataset: tar archives of images, JSON and captions; the same images give the
             same bytes.
 
-            A file that exists is replaced if it is a manifest of the same batch, otherwise
-            with --overwrite; the list never is.
+            A file that exists is replaced if it is of the same batch, otherwise with
+            --overwrite; the list never is.
 
             After a retry each line has its newest result. If machines have caches of their
             own, a line without an image here names the host that has it, and --merge takes
@@ -49,10 +63,13 @@ struct ExportCommand: AsyncParsableCommand {
     var batch: String?
 
     @Option(
-        parsing: .upToNextOption,
-        help: .value("form", "jsonl, csv, tsv, failed or lock; files, tree, sdwebimage or webdataset and a folder."),
-        completion: .file())
-    var to: [String]
+        help: .value(
+            "format", "jsonl, csv, tsv, failed, lock or html, a text; files, tree, sdwebimage or webdataset, a folder.")
+    )
+    var format: Format?
+
+    @Option(help: .folder("Folder to write the images to."), completion: .directory)
+    var out: String?
 
     @Option(
         name: .shortAndLong, help: .file("File to write a text to. (default: standard output)"), completion: .file())
@@ -60,7 +77,9 @@ struct ExportCommand: AsyncParsableCommand {
 
     @OptionGroup var replacing: ReplacingOptions
 
-    @Option(help: .value("version", "SDWebImage version of the layout: v3, v4 or v5. (default: v5)"))
+    @Option(
+        name: .customLong("sdwebimage-version"),
+        help: .value("version", "SDWebImage version of the layout: v3, v4 or v5. (default: v5)"))
     var layout: SDWebImageFileName.Layout?
 
     @Option(help: .count("Images per webdataset archive. (default: 10000)"))
@@ -83,74 +102,67 @@ struct ExportCommand: AsyncParsableCommand {
     @OptionGroup(title: "Redis") var location: RedisLocation
     @OptionGroup(title: "Redis") var readOnly: ReadOnlyCacheOptions
 
-    func validate() throws { _ = try words() }
+    func validate() throws {
+        guard let format else {
+            throw ValidationError("--format says what is written: \(Format.allValueStrings.joined(separator: ", "))")
+        }
+        if output == "" { throw ValidationError("--output needs a file") }
+        if replacing.overwrite, output == nil || output == "-" {
+            throw ValidationError("--overwrite goes with --output FILE; no file of a folder is replaced")
+        }
+        for (option, isGiven, formats) in [
+            ("--sdwebimage-version", layout != nil, [.sdwebimage]), ("--per-shard", perShard != nil, [.webdataset]),
+            ("--caption-column", captionColumn != nil, [.webdataset]),
+            ("--merge", !merge.isEmpty, [.jsonl, .csv, .tsv]),
+        ] as [(String, Bool, [Format])] where isGiven && !formats.contains(format) {
+            throw ValidationError(
+                "\(option) is of --format \(formats.map(\.rawValue).joined(separator: ", "))")
+        }
+        if let perShard, !(1...10_000_000).contains(perShard) {
+            throw ValidationError("--per-shard is a number from 1 to 10000000")
+        }
+        guard format.isFolder else {
+            if out != nil { throw ValidationError("--format \(format.rawValue) is a text: -o FILE, not --out") }
+            return
+        }
+        if out?.isEmpty != false { throw ValidationError("--format \(format.rawValue) needs a folder: --out DIR") }
+        if output != nil { throw ValidationError("--output is for texts; --out names the folder") }
+    }
 
     func run() async throws {
-        let (target, name) = try words()
-        guard let cache = location.cacheFolder, !cache.isEmpty else {
+        guard let format else { return }
+        let path = output == "-" ? nil : output
+        if format == .html {
+            try BatchReport.check(path)
+        } else if location.cacheFolder?.isEmpty != false {
             throw PrefetchError(
                 .configuration, "export needs the cache with the images", hint: "name the cache: --cache DIR")
         }
         let list = try GivenList.repeatable(list)
         try await Session.with(location) { session in
-            let id = try await session.queue.catalog.resolve(name)
+            let id = try await session.queue.catalog.resolve(batch)
+            guard format != .html else {
+                let report = BatchReport(queue: session.queue, id: id, listPath: list)
+                return try await report.write(to: path, overwrites: replacing.overwrite)
+            }
             let output = BatchOutput(
-                queue: session.queue, cache: cache, readOnly: readOnly.directories, listPath: list, merged: merge)
-            try await output.check(id, target, overwrites: replacing.overwrite)
-            try await output.write(id, to: target)
+                queue: session.queue, cache: location.cacheFolder ?? "", readOnly: readOnly.directories,
+                listPath: list, merged: merge)
+            try await output.check(id, target(format, path), overwrites: replacing.overwrite)
+            try await output.write(id, to: target(format, path))
         }
     }
 
-    /// Takes the words behind `--to` apart: a batch may stand there as well as in front.
-    private func words() throws -> (BatchOutput.Target, batch: String?) {
-        var rest = to.dropFirst()
-        let kind = to.first ?? ""
-        if output == "" { throw ValidationError("--output needs a file") }
-        if replacing.overwrite, output == nil || output == "-" {
-            throw ValidationError("--overwrite goes with --output FILE; no file of a folder is replaced")
+    private func target(_ format: Format, _ path: String?) -> BatchOutput.Target {
+        if let text = format.text { return .text(text, path) }
+        let folder = out ?? ""
+        return switch format {
+        case .tree: .tree(folder)
+        case .sdwebimage: .sdWebImage(folder, layout ?? .v5)
+        case .webdataset:
+            .webDataset(folder, perShard: perShard ?? BatchOutput.usualPerShard, caption: captionColumn)
+        default: .files(folder)
         }
-        if layout != nil && kind != "sdwebimage" { throw ValidationError("--layout is of --to sdwebimage") }
-        if perShard != nil && kind != "webdataset" { throw ValidationError("--per-shard is of --to webdataset") }
-        if captionColumn != nil && kind != "webdataset" {
-            throw ValidationError("--caption-column is of --to webdataset")
-        }
-        if let perShard, !(1...10_000_000).contains(perShard) {
-            throw ValidationError("--per-shard is a number from 1 to 10000000")
-        }
-        guard merge.isEmpty || ["jsonl", "csv", "tsv"].contains(kind) else {
-            throw ValidationError("--merge is of --to jsonl, csv and tsv")
-        }
-        let target: BatchOutput.Target
-        if let text = BatchOutput.Text(rawValue: kind) {
-            target = .text(text, output == "-" ? nil : output)
-        } else {
-            guard ["files", "tree", "sdwebimage", "webdataset"].contains(kind) else {
-                throw ValidationError(
-                    "--to is jsonl, csv, tsv, failed or lock, or files, tree, sdwebimage or webdataset and a folder, not '\(kind)'"
-                )
-            }
-            guard let folder = rest.popFirst(), !folder.isEmpty else {
-                throw ValidationError("--to \(kind) needs a folder: --to \(kind) DIR")
-            }
-            guard output == nil else {
-                throw ValidationError("--output is for texts; the folder follows --to \(kind)")
-            }
-            target =
-                switch kind {
-                case "tree": .tree(folder)
-                case "sdwebimage": .sdWebImage(folder, layout ?? .v5)
-                case "webdataset":
-                    .webDataset(
-                        folder, perShard: perShard ?? BatchOutput.usualPerShard, caption: captionColumn)
-                default: .files(folder)
-                }
-        }
-        let name = rest.popFirst()
-        guard rest.isEmpty, name == nil || batch == nil else {
-            let names = [batch, name].compactMap { $0 } + rest
-            throw ValidationError("export takes one batch, not \(names.joined(separator: ", "))")
-        }
-        return (target, batch ?? name)
     }
 }
 

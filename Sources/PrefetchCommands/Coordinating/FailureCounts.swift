@@ -111,7 +111,7 @@ struct FailureCounts {
     var note: String? {
         withoutDetail == 0
             ? nil
-            : "note: \(Wording.count(withoutDetail)) of \(Wording.count(total)) have no detail (--keep-details bounds them)"
+            : "note: \(Wording.count(withoutDetail)) of \(Wording.count(total)) have no detail: a batch keeps those of 100,000"
     }
 
     func json(batch: String) -> JSONText {

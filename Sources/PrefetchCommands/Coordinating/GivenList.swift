@@ -16,24 +16,23 @@ struct GivenList: Sendable {
     /// * `copy`: the only path's content, where that was copied already.
     /// * `limit`: the list is cut behind so many entries.
     /// * `isLocked`: each line has to have its SHA-256.
-    /// - Throws: `notFound`, `unreadableList`, also where it has no URL and may not be empty; `inputOutput`, `cacheUnavailable` where it
+    /// - Throws: `notFound`, `unreadableList`, also where it has no URL; `inputOutput`, `cacheUnavailable` where it
     ///   cannot be copied. No copy is left then.
     init(
         _ paths: [String], copy: String? = nil, cache: String?, folder: String? = nil, table: TableOptions,
-        empty: EmptyListOptions,
         limit: Int? = nil, isLocked: Bool = false
     ) throws(PrefetchError) {
         let place = { () throws(PrefetchError) -> String in
             if let folder { folder } else { try Self.folder(cache) }
         }
         guard paths.count == 1, let path = paths.first else {
-            let joined = try Self.join(paths, place, table, empty)
+            let joined = try Self.join(paths, place, table)
             var list = try URLList(path: joined)
             if let limit, let cut = try ListHead.copy(joined, entries: limit, into: place(), stem: list.stem) {
                 list = try URLList(path: cut)
             }
             list.sources = Self.sources(paths)
-            try empty.check(list.total, of: Self.name(of: paths))
+            try Self.requireURLs(list.total, of: Self.name(of: paths))
             try list.check(isLocked: isLocked)
             (self.list, isCopy) = (list, false)
             return
@@ -60,9 +59,9 @@ struct GivenList: Sendable {
                 }
             if list.path != path { list.sources = Self.sources(paths) }
             self.list = list
-            try empty.check(list.total, of: name)
+            try Self.requireURLs(list.total, of: name)
             try list.check(isLocked: isLocked)
-            try table.judge(list.unknownMembers, columns: unused, of: name)
+            table.judge(list.unknownMembers, columns: unused, of: name)
             isCopy = isStream && laidOut == nil && cut == nil
         } catch {
             if isStream { unlink(file) }
@@ -73,14 +72,14 @@ struct GivenList: Sendable {
 
     /// A list that comes through a pipe, where it is one of lines.
     /// - Returns: the pipe, or the copy of all of it where it has to be whole first; nil: it is no pipe.
-    /// - Throws: as ``init(_:copy:cache:folder:table:empty:limit:isLocked:)``.
+    /// - Throws: as ``init(_:copy:cache:folder:table:limit:isLocked:)``.
     static func pipe(
         _ paths: [String], cache: String?, table: TableOptions
     ) throws(PrefetchError) -> (pipe: ListPipe?, copy: String)? {
         guard paths.count == 1, let path = paths.first, ListFile.isStream(path) else { return nil }
         let pipe = try ListPipe(path, into: folder(cache), format: table.inputFormat) { tellWaiting(path) }
         do throws(PrefetchError) {
-            if pipe.isOfLines, !table.strictList,
+            if pipe.isOfLines,
                 try ListImport(path: pipe.path, name: pipe.name, isSpooled: true, options: table.options) == nil
             {
                 return (pipe, pipe.path)
@@ -91,6 +90,13 @@ struct GivenList: Sendable {
             throw error
         }
         return (nil, pipe.path)
+    }
+
+    /// A list without a URL is more often a pipeline that failed than what was meant.
+    /// - Throws: `unreadableList` where there is none.
+    static func requireURLs(_ count: Int, of name: String) throws(PrefetchError) {
+        guard count == 0 else { return }
+        throw PrefetchError(.unreadableList, "\(name) has no URL", hint: "what wrote it may have failed")
     }
 
     /// What a list is called in messages.
@@ -151,8 +157,7 @@ struct GivenList: Sendable {
 
     /// Several lists as one, in this order; returns its path.
     private static func join(
-        _ paths: [String], _ folder: () throws(PrefetchError) -> String, _ table: TableOptions,
-        _ empty: EmptyListOptions
+        _ paths: [String], _ folder: () throws(PrefetchError) -> String, _ table: TableOptions
     ) throws(PrefetchError) -> String {
         let place = try folder()
         let join = try ListJoin(into: place, options: table.options)
@@ -163,8 +168,8 @@ struct GivenList: Sendable {
             defer { if isStream { unlink(file) } }
             let part = try join.add(file, name: name, isSpooled: isStream) { warn($0, name) }
             tell(part.header, name)
-            if part.isEmpty { try empty.check(0, of: name) }
-            try table.judge(part.unknownMembers, columns: part.header.unused, of: name)
+            if part.isEmpty { try Self.requireURLs(0, of: name) }
+            table.judge(part.unknownMembers, columns: part.header.unused, of: name)
         }
         return try join.finish(stem: paths.first.map { ListFile.stem(of: $0) } ?? "list")
     }

@@ -13,7 +13,7 @@ struct OutputArguments: ParsableArguments {
         case files, tree, webdataset
     }
 
-    @Option(help: .file("Write the result of each line to this file, as export --to jsonl."), completion: .file())
+    @Option(help: .file("Write the result of each line to this file, as export --format jsonl."), completion: .file())
     var manifest: String?
 
     @OptionGroup var replacing: ReplacingOptions
@@ -23,7 +23,7 @@ struct OutputArguments: ParsableArguments {
 
     @Option(
         help: .value(
-            "format", "Layout of --out, as of export --to: files, tree or webdataset. (default: files)"))
+            "format", "Layout of --out, as of export --format: files, tree or webdataset. (default: files)"))
     var format: Format?
 
     @Option(
@@ -35,7 +35,7 @@ struct OutputArguments: ParsableArguments {
     /// - Throws: `ValidationError` if the options do not go together.
     func targets() throws -> [BatchOutput.Target] {
         if manifest == "" || manifest == "-" {
-            throw ValidationError("--manifest needs a file; for standard output: prefetch-coord export --to jsonl")
+            throw ValidationError("--manifest needs a file; for standard output: prefetch-coord export --format jsonl")
         }
         if replacing.overwrite && manifest == nil { throw ValidationError("--overwrite goes with --manifest FILE") }
         if out == "" { throw ValidationError("--out needs a folder") }

@@ -54,10 +54,8 @@ struct RetryCommand: AsyncParsableCommand, FetchOptionGroups {
     @OptionGroup(title: "Worker") var transfers: TransferOptions
     @OptionGroup(title: "Network") var network: NetworkOptions
     @OptionGroup(title: "Credentials") var credentials: CredentialOptions
-    @OptionGroup(title: "Back-off and bandwidth") var backOff: BackOffOptions
     @OptionGroup(title: "Cache limits") var cacheLimits: CacheLimitOptions
-    @OptionGroup(title: "Cache files") var storage: StorageOptions
-    @OptionGroup(title: "Cache files") var readOnly: ReadOnlyCacheOptions
+    @OptionGroup(title: "Cache limits") var readOnly: ReadOnlyCacheOptions
     @OptionGroup(title: "Output") var progress: ProgressArguments
     @OptionGroup(title: "Output") var secrets: SecretOptions
 

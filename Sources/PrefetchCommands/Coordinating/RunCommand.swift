@@ -54,7 +54,6 @@ struct RunCommand: AsyncParsableCommand, BatchOptionGroups, FetchOptionGroups {
 
     @OptionGroup(title: "List") var part: ListPartOptions
     @OptionGroup(title: "List") var table: TableOptions
-    @OptionGroup(title: "List") var empty: EmptyListOptions
     @OptionGroup(title: "Requests") var requests: RequestArguments
     @OptionGroup(title: "Cache use") var load: LoadOptionArguments
     @OptionGroup(title: "Verification") var checks: CheckArguments
@@ -65,10 +64,8 @@ struct RunCommand: AsyncParsableCommand, BatchOptionGroups, FetchOptionGroups {
     @OptionGroup(title: "Worker") var transfers: TransferOptions
     @OptionGroup(title: "Network") var network: NetworkOptions
     @OptionGroup(title: "Credentials") var credentials: CredentialOptions
-    @OptionGroup(title: "Back-off and bandwidth") var backOff: BackOffOptions
     @OptionGroup(title: "Cache limits") var cacheLimits: CacheLimitOptions
-    @OptionGroup(title: "Cache files") var storage: StorageOptions
-    @OptionGroup(title: "Cache files") var readOnly: ReadOnlyCacheOptions
+    @OptionGroup(title: "Cache limits") var readOnly: ReadOnlyCacheOptions
     @OptionGroup(title: "Output") var progress: ProgressArguments
     @OptionGroup(title: "Output") var secrets: SecretOptions
 
@@ -94,7 +91,7 @@ struct RunCommand: AsyncParsableCommand, BatchOptionGroups, FetchOptionGroups {
         // A list that cannot be used leaves no cache folder behind; a pipe and what is no list of lines need one, to be kept in.
         let files = try ListPaths.files(files)
         let isKept = try GivenList.isKept(files, tableWithCaptions)
-        if !isKept, let limit = part.limit { try URLList.check(files[0], table, empty, most: limit) }
+        if !isKept, let limit = part.limit { try URLList.check(files[0], table, most: limit) }
         var list = isKept || part.limit != nil ? nil : try givenList(files)
         for target in try output.targets() { try target.check() }
         let disk = try CacheOpening.forWriting(cache, fetch.prepareCache())
@@ -126,7 +123,6 @@ struct RunCommand: AsyncParsableCommand, BatchOptionGroups, FetchOptionGroups {
         let settings = try fetch.settings()
         try await DryRun(
             files: ListPaths.files(files), cache: cache, readOnly: settings.readOnlyCaches, table: tableWithCaptions,
-            empty: empty,
             limit: part.limit, batch: batch, isJSON: json
         ).run()
     }
@@ -139,7 +135,7 @@ struct RunCommand: AsyncParsableCommand, BatchOptionGroups, FetchOptionGroups {
 
     private func givenList(_ files: [String]) throws(PrefetchError) -> URLList {
         try GivenList(
-            files, cache: cache, table: tableWithCaptions, empty: empty, limit: part.limit,
+            files, cache: cache, table: tableWithCaptions, limit: part.limit,
             isLocked: batch.checks.locked
         ).list
     }

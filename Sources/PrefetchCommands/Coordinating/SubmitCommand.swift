@@ -51,7 +51,6 @@ struct SubmitCommand: AsyncParsableCommand, BatchOptionGroups {
     @OptionGroup(title: "Redis") var location: RedisLocation
     @OptionGroup(title: "List") var part: ListPartOptions
     @OptionGroup(title: "List") var table: TableOptions
-    @OptionGroup(title: "List") var empty: EmptyListOptions
     @OptionGroup(title: "Requests") var headers: BatchHeaders
     @OptionGroup(title: "Requests") var requests: RequestArguments
     @OptionGroup(title: "Cache use") var load: LoadOptionArguments
@@ -60,6 +59,7 @@ struct SubmitCommand: AsyncParsableCommand, BatchOptionGroups {
     @OptionGroup(title: "Resizing") var variant: VariantArguments
     @OptionGroup(title: "Failed URLs") var failed: FailedURLArguments
     @OptionGroup(title: "Batch") var record: RecordArguments
+    @OptionGroup(title: "Batch") var place: QueueArguments
     @OptionGroup(title: "Output") var progress: ProgressArguments
     @OptionGroup(title: "Output") var secrets: SecretOptions
 
@@ -74,7 +74,7 @@ struct SubmitCommand: AsyncParsableCommand, BatchOptionGroups {
             throw ValidationError("--dry-run takes neither --resume, --slot nor --wait")
         }
         let record = batch.record
-        if resume && (record.deadline != nil || record.finishAt != nil || record.maxFailures != nil) {
+        if resume && (record.deadline != nil || place.finishAt != nil || record.maxFailures != nil) {
             throw ValidationError(
                 "--resume continues a batch; --deadline, --finish-at and --max-failures stay as they are")
         }
@@ -85,7 +85,7 @@ struct SubmitCommand: AsyncParsableCommand, BatchOptionGroups {
         let files = try ListPaths.files(files)
         if part.dryRun {
             return try await DryRun(
-                files: files, cache: location.cacheFolder, table: table, empty: empty, limit: part.limit, batch: batch,
+                files: files, cache: location.cacheFolder, table: table, limit: part.limit, batch: batch,
                 isJSON: json
             ).run()
         }
@@ -102,17 +102,17 @@ struct SubmitCommand: AsyncParsableCommand, BatchOptionGroups {
         }
         BatchSubmission.warn(of: list.lineOptions, batch)
         // With --cache alone the private Redis of that folder is made where it is missing.
-        let place = try location.placeOfWorker()
-        if case .cache(let folder) = place { _ = try CacheOpening.forWriting(folder) }
+        let redis = try location.placeOfWorker()
+        if case .cache(let folder) = redis { _ = try CacheOpening.forWriting(folder) }
         let stop = StopRequest()
         TerminationSignals.install { signal, count in stop.request(signal: signal, count: count) }
         let name = GivenList.words(files, list) + (files.contains(where: ListFile.isStream) ? "" : part.words)
         let again = "\(Shell.program) submit \(resume ? "--resume " : "")\(name)\(location.words)"
         try await Session.whenReady(
-            location, at: place, makes: true, until: stop, hint: "submit it again: \(again)"
+            location, at: redis, makes: true, until: stop, hint: "submit it again: \(again)"
         ) { session in
             let submission = BatchSubmission(
-                queue: session.patient, list: list, arguments: batch, headers: headers.headers,
+                queue: session.patient, list: list, arguments: batch, turn: place.turn, headers: headers.headers,
                 cache: location.cacheFolder, pipe: pipe)
             let made = try await session.untilStopped(stop) {
                 if resume { return try await unfinished(submission.queue, list, name) }
@@ -145,7 +145,7 @@ struct SubmitCommand: AsyncParsableCommand, BatchOptionGroups {
     /// The list, read and checked.
     private func givenList(_ files: [String], copy: String?) throws(PrefetchError) -> GivenList {
         try GivenList(
-            files, copy: copy, cache: location.cacheFolder, table: table, empty: empty, limit: part.limit,
+            files, copy: copy, cache: location.cacheFolder, table: table, limit: part.limit,
             isLocked: batch.checks.locked)
     }
 
@@ -175,7 +175,7 @@ struct SubmitCommand: AsyncParsableCommand, BatchOptionGroups {
             let told = verbosity.level <= .quiet ? nil : tellQueued(id, session)
             defer { told?.cancel() }
             let end = try await feedOrCancel(id, submission, hint)
-            if let pipe = submission.pipe { try table.judge(pipe.unknownMembers, columns: [], of: pipe.name) }
+            if let pipe = submission.pipe { table.judge(pipe.unknownMembers, columns: [], of: pipe.name) }
             guard case .closed(let state) = end, state != "done" else { return true }
             if let ended = try await submission.queue.batches.status(of: id), let text = BatchText.endedWhileFed(ended)
             {
@@ -197,7 +197,7 @@ struct SubmitCommand: AsyncParsableCommand, BatchOptionGroups {
             let end = try await submission.feed(id) { wait in
                 for line in FeedingText.lines(wait, hint) { Console.note(line) }
             }
-            if let pipe = submission.pipe { try empty.check(pipe.total, of: pipe.name) }
+            if let pipe = submission.pipe { try GivenList.requireURLs(pipe.total, of: pipe.name) }
             return end
         } catch {
             guard submission.pipe != nil, error.kind == .unreadableList else { throw error }

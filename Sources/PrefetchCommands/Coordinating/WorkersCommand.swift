@@ -3,28 +3,12 @@ internal import Prefetch
 internal import Redis
 internal import WebImage
 
-/// `prefetch-coord workers`: who works on the queue, and how.
+/// `prefetch-coord workers`: who works on the queue, and who did.
 struct WorkersCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "workers",
-        abstract: "List the workers of a queue, and change their concurrency.",
-        discussion: """
-            Examples:
-              prefetch-coord workers --redis redis://host:6379/0
-              prefetch-coord workers set --all --max-concurrent-downloads 8
-
-            To pause one worker: prefetch-coord pause --worker NAME
-            """,
-        subcommands: [WorkersListCommand.self, WorkersSetCommand.self],
-        defaultSubcommand: WorkersListCommand.self)
-}
-
-/// `prefetch-coord workers list`: who works on the queue, and who did.
-struct WorkersListCommand: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "list",
         abstract: "List the workers of the queue, and those that left or were lost today.",
-        usage: "prefetch-coord workers [list] [<options>]",
+        usage: "prefetch-coord workers [<options>]",
         discussion: """
             Examples:
               prefetch-coord workers --redis redis://host:6379/0
@@ -32,6 +16,8 @@ struct WorkersListCommand: AsyncParsableCommand {
 
             running: its lease is valid. overdue: its lease has expired, its jobs are still
             its own. left: it shut down. lost: its jobs went to other workers.
+
+            prefetch-coord set changes their transfers, prefetch-coord pause holds one.
             """)
 
     @Flag(help: "Print one JSON object.")

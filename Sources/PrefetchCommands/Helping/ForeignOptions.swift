@@ -24,6 +24,7 @@ enum ForeignOptions {
             ],
             "--out DIR writes the images under readable names; --cache DIR names the cache"
         ),
+        (["--to"], "--format FORMAT says what is written; --out DIR names a folder, -o FILE a text"),
         (["--output-format"], "--format files, tree or webdataset says what --out writes"),
         (
             ["-k", "--insecure", "--no-check-certificate", "--check-certificate"],
@@ -41,7 +42,7 @@ enum ForeignOptions {
         (["-e", "--referer", "--referrer"], "-H 'Referer: URL' sends a Referer"),
         (
             ["-b", "--cookie", "--load-cookies"],
-            "-H 'Cookie: NAME=VALUE' sends a cookie; --handle-cookies keeps those of servers"
+            "-H 'Cookie: NAME=VALUE' sends a cookie; --options handleCookies keeps those of servers"
         ),
         (["-t", "--retry", "--retries", "--max-tries", "--retry-times"], "--tries N sets the requests for a URL"),
         (["-T", "--read-timeout", "--download-timeout"], "--timeout TIME ends a request that receives no data"),
@@ -100,11 +101,11 @@ enum ForeignOptions {
         (["--max-image-area"], "--max-pixels N refuses larger images"),
         (
             ["--number-sample-per-shard", "--per-shard"],
-            "prefetch-coord export --to webdataset --per-shard N sets the size of shards"
+            "prefetch-coord export --format webdataset --per-shard N sets the size of shards"
         ),
         (
             ["--compute-hash", "--hash", "--checksum"],
-            "--digest sha256, the default, records the SHA-256 of every image"
+            "the SHA-256 of every image is recorded; export --format jsonl writes it"
         ),
         (["--verify-hash"], "--sha256-column NAME names the column with the expected SHA-256"),
         (
@@ -131,6 +132,9 @@ enum ForeignOptions {
         (["--max-filesize"], "--max-size SIZE limits an image"),
         (["-Q", "--quota"], "--cache-max-size SIZE limits the cache"),
         (["--accept-regex", "--accept"], "--url-filter REGEX selects by URL, --types by the format of the bytes"),
+        (["-4", "--ipv4", "--inet4-only"], "--ip 4 uses IPv4 only"),
+        (["-6", "--ipv6", "--inet6-only"], "--ip 6 uses IPv6 only"),
+        (["--resolve"], "--connect-to HOST:PORT:ADDRESS:PORT uses this address for a host"),
         (["--http1", "--http1.1", "--http1.0"], "HTTP/1.1 is used unless there is --http2"),
         (["-r", "--recursive", "--mirror", "--page-requisites"], "only the URLs of the list are fetched"),
         (["--max-urls", "--sample", "--max-items"], "--limit N fetches the first N URLs of the list"),

@@ -103,7 +103,8 @@ package struct HelpPage {
     private func option(_ option: CommandOption) -> (label: String, text: String) {
         // Short names first, as the manual pages of GNU have it.
         let names = option.names.sorted { ($0.hasPrefix("--") ? 1 : 0) < ($1.hasPrefix("--") ? 1 : 0) }
-        let value = option.takesValue ? " <\(option.valueName ?? "value")>" : ""
+        let name = option.valueName ?? "value"
+        let value = !option.takesValue ? "" : name.hasPrefix("=") ? "[\(name)]" : " <\(name)>"
         return (names.joined(separator: ", ") + value, description(option))
     }
 

@@ -60,7 +60,9 @@ struct UsageError {
         if option.hasSuffix("<size>") {
             return "a size is a number of bytes with K, M, G, KiB, MiB, MB, ...: 500k, 64MiB, 2.5MB"
         }
-        if option.hasSuffix("<wxh>") { return "a size is a width and a height of 1 to 32768 pixels: 256x256" }
+        if option.hasSuffix("<wxh>") {
+            return "a size is a width and a height of 1 to 32768 pixels: 256x192, or 256 for both"
+        }
         if option.hasSuffix("<n|n%>") { return "a number of URLs, or a share such as 1%" }
         return nil
     }

@@ -40,13 +40,12 @@ struct BatchArguments {
         options.compat = failed.compat.flatMap(Compatibility.init(rawValue:))
         options.validate = ValidationLevel(name: checks.level) ?? options.validate
         options.unverifiable = checks.unverifiable
-        options.digest = ImageDigest(rawValue: checks.digest) ?? options.digest
         options.durability = Durability(rawValue: checks.durability) ?? options.durability
         options.blacklist = failed.blacklist.flatMap(FailedURLPolicy.init(rawValue:)) ?? options.blacklist
         options.blacklistTTL = failed.blacklistTTL ?? (failed.compat == nil ? options.blacklistTTL : BlacklistTTL(0))
         let given = load.given
         options.retryFailed = failed.retryFailed || given.contains(.retryFailed)
-        options.fromCacheOnly = load.fromCacheOnly || given.contains(.fromCacheOnly)
+        options.fromCacheOnly = given.contains(.fromCacheOnly)
         options.options = given.subtracting([.retryFailed, .fromCacheOnly])
         options.cacheKey = CacheKeyFilter(load.cacheKey) ?? options.cacheKey
         options.variant = variant.variant
@@ -78,9 +77,6 @@ struct CheckArguments: ParsableArguments {
     @Option(help: "Images in a format that cannot be verified (HEIC, SVG, TIFF, BMP, ICO): skip or keep.")
     var unverifiable = UnverifiableFormats.skip
 
-    @Option(help: "Digest recorded with each image: sha256 or none.")
-    var digest = "sha256"
-
     @Option(
         help:
             "What a finished image survives: none, batch (power loss after a batch of writes) or file (each file is synced)."
@@ -93,9 +89,6 @@ struct CheckArguments: ParsableArguments {
     func validate() throws {
         guard ValidationLevel(name: level) != nil else {
             throw ValidationError("--validate is none, header, structure or decode, not '\(level)'")
-        }
-        guard ["sha256", "none"].contains(digest) else {
-            throw ValidationError("--digest is sha256 or none, not '\(digest)'")
         }
         guard ["none", "batch", "file"].contains(durability) else {
             throw ValidationError("--durability is none, batch or file, not '\(durability)'")
@@ -153,22 +146,13 @@ struct FailedURLArguments: ParsableArguments {
     }
 }
 
-/// A batch in the queue: its name, its turn, its end and what Redis keeps of it.
+/// A batch in the queue: its name, its end and how long Redis keeps it.
 struct RecordArguments: ParsableArguments {
     @Option(help: .name("Name of the batch. (default: the name of the list and a hash of it)"))
     var name: String?
 
-    @Option(help: "Priority among the batches of the queue: high, normal or low.")
-    var priority = PrefetchPriority.normal
-
-    @Option(help: "Which jobs start first: fifo or lifo.")
-    var order = PrefetchOrder.fifo
-
     @Option(help: .time("Cancel the batch after this time: 10m, 2h. (default: no limit)"))
     var deadline: TimeSpan?
-
-    @Option(help: .share("End the batch when this many of its URLs have ended. (default: all)"))
-    var finishAt: String?
 
     @Option(
         help: ArgumentHelp(
@@ -176,35 +160,18 @@ struct RecordArguments: ParsableArguments {
             discussion: "A share counts from 1,000 ended URLs on.", valueName: "n|n%"))
     var maxFailures: String?
 
-    @Option(help: .count("Jobs waiting in Redis, which bounds its memory: auto, all or a number."))
-    var window = "auto"
-
-    @Option(help: .count("URLs per job, 1 to 256. (default: a 64th of the list, at least 4)"))
-    var jobSize: Int?
-
     @Option(help: .age("How long a finished batch stays in Redis; 0 = forever."))
     var keep = Age(seconds: 7 * 86_400)
-
-    @Option(help: .count("Failed URLs of which the details are kept."))
-    var keepDetails = 100_000
 
     func validate() throws {
         if let name, !PrefetchQueue.isValidBatchID(name) {
             throw ValidationError("--name is 1 to 64 letters, digits, '.', '_' or '-'")
         }
-        guard window == "auto" || window == "all" || (Int(window) ?? 0) > 0 else {
-            throw ValidationError("--window is auto, all or a number of jobs, not '\(window)'")
-        }
-        if let jobSize, !(1...256).contains(jobSize) { throw ValidationError("--job-size is a number from 1 to 256") }
-        guard keepDetails >= 0 else { throw ValidationError("--keep-details is a number from 0") }
         if let deadline, !(0.001...3_153_600_000).contains(deadline.seconds) {
             throw ValidationError("--deadline is a time above 0, at most 100 years: 90s, 10m, 2h")
         }
         if let maxFailures, !Self.isFailureLimit(maxFailures) {
             throw ValidationError("--max-failures is a number of URLs or a share up to 100%, not '\(maxFailures)'")
-        }
-        if let finishAt, !Self.isFinishMark(finishAt) {
-            throw ValidationError("--finish-at is a share up to 100% or a number of URLs, above 0, not '\(finishAt)'")
         }
     }
 
@@ -214,7 +181,7 @@ struct RecordArguments: ParsableArguments {
     }
 
     /// `99.9%` or `950`, as the scripts of the queue read it.
-    private static func isFinishMark(_ text: String) -> Bool {
+    static func isFinishMark(_ text: String) -> Bool {
         let isShare = text.hasSuffix("%")
         let digits = isShare ? text.dropLast() : text[...]
         let isPlain = digits.utf8.allSatisfy { (0x30...0x39).contains($0) || (isShare && $0 == 0x2E) }
@@ -222,15 +189,50 @@ struct RecordArguments: ParsableArguments {
         return number <= (isShare ? 100 : 1e12)
     }
 
-    /// Whether nothing of the record was given but what is about queueing a list.
-    var isPlain: Bool {
-        name == nil && deadline == nil && finishAt == nil && maxFailures == nil && priority == .normal && order == .fifo
-            && keepDetails == 100_000
-            && keep.seconds == 7 * 86_400
-    }
-
     /// Milliseconds from the creation of the batch to its deadline.
     var timeLimit: Int? { deadline.map { Int(($0.seconds * 1000).rounded()) } }
+}
+
+/// What only `submit` is told: the turn of a batch among others, how it is cut into jobs, and when enough of it has ended.
+struct QueueArguments: ParsableArguments {
+    @Option(help: "Priority among the batches of the queue: high, normal or low.")
+    var priority = PrefetchPriority.normal
+
+    @Option(help: "Which jobs start first: fifo or lifo.")
+    var order = PrefetchOrder.fifo
+
+    @Option(help: .share("End the batch when this many of its URLs have ended. (default: all)"))
+    var finishAt: String?
+
+    @Option(help: .count("Jobs waiting in Redis, which bounds its memory: auto, all or a number."))
+    var window = "auto"
+
+    @Option(help: .count("URLs per job, 1 to 256. (default: a 64th of the list, at least 4)"))
+    var jobSize: Int?
+
+    func validate() throws {
+        guard window == "auto" || window == "all" || (Int(window) ?? 0) > 0 else {
+            throw ValidationError("--window is auto, all or a number of jobs, not '\(window)'")
+        }
+        if let jobSize, !(1...256).contains(jobSize) { throw ValidationError("--job-size is a number from 1 to 256") }
+        if let finishAt, !RecordArguments.isFinishMark(finishAt) {
+            throw ValidationError("--finish-at is a share up to 100% or a number of URLs, above 0, not '\(finishAt)'")
+        }
+    }
+
+    /// The same for a submission.
+    var turn: BatchTurn {
+        BatchTurn(priority: priority, order: order, finishAt: finishAt, window: window, jobSize: jobSize)
+    }
+}
+
+/// ``QueueArguments``, or their defaults.
+struct BatchTurn: Sendable {
+    var priority = PrefetchPriority.normal
+    var order = PrefetchOrder.fifo
+    var finishAt: String?
+    var window = "auto"
+    var jobSize: Int?
 }
 
 extension UnverifiableFormats: ExpressibleByArgument {}

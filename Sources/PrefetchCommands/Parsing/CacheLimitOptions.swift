@@ -13,11 +13,6 @@ struct CacheLimitOptions: ParsableArguments {
     var maxSize: ByteSize?
 
     @Option(
-        name: .customLong("cache-expire-by"),
-        help: .value("date", "Date that decides the age of an image: modified, accessed, created or changed."))
-    var expireBy = ExpiryDate.modified
-
-    @Option(
         name: .customLong("min-free"), help: .size("Pause while the disk has less free space: 1GiB. (default: never)"))
     var minFree: ByteSize?
 
@@ -25,7 +20,6 @@ struct CacheLimitOptions: ParsableArguments {
         settings.cacheMaxAge = maxAge?.seconds
         settings.cacheMaxSize = maxSize?.bytes
         settings.minFree = minFree?.bytes
-        settings.cacheExpireBy = expireBy.rawValue
     }
 }
 

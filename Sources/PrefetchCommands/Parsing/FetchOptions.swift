@@ -8,17 +8,15 @@ protocol FetchOptionGroups {
     var transfers: TransferOptions { get }
     var network: NetworkOptions { get }
     var credentials: CredentialOptions { get }
-    var backOff: BackOffOptions { get }
     var cacheLimits: CacheLimitOptions { get }
-    var storage: StorageOptions { get }
     var readOnly: ReadOnlyCacheOptions { get }
 }
 
 extension FetchOptionGroups {
     var fetch: FetchOptions {
         FetchOptions(
-            transfers: transfers, network: network, credentials: credentials, backOff: backOff,
-            cacheLimits: cacheLimits, storage: storage, readOnly: readOnly)
+            transfers: transfers, network: network, credentials: credentials,
+            cacheLimits: cacheLimits, readOnly: readOnly)
     }
 }
 
@@ -27,9 +25,7 @@ struct FetchOptions {
     let transfers: TransferOptions
     let network: NetworkOptions
     let credentials: CredentialOptions
-    let backOff: BackOffOptions
     let cacheLimits: CacheLimitOptions
-    let storage: StorageOptions
     let readOnly: ReadOnlyCacheOptions
 
     /// What they come to, with the files of the `@FILE` forms read: once, so that a pipe will do.
@@ -39,17 +35,13 @@ struct FetchOptions {
         transfers.apply(to: &settings)
         try network.apply(to: &settings)
         try credentials.apply(to: &settings)
-        backOff.apply(to: &settings)
         cacheLimits.apply(to: &settings)
-        settings.cacheMode = storage.mode?.bits
-        settings.strictCache = storage.isStrict
-        settings.plainFiles = storage.plainFiles
         settings.readOnlyCaches = readOnly.directories
         return settings
     }
 }
 
-/// What a worker does at one time, and how it ends.
+/// What a worker does at one time.
 struct TransferOptions: ParsableArguments {
     @Option(
         name: .customLong("max-concurrent-downloads"),
@@ -59,6 +51,23 @@ struct TransferOptions: ParsableArguments {
             valueName: "n|auto"))
     var maxConcurrentDownloads: ConcurrentDownloads?
 
+    @Option(
+        help: .file("Append each transfer and where its time went to this file, one JSON object per line."),
+        completion: .file())
+    var transferLog: String?
+
+    func validate() throws {
+        try maxConcurrentDownloads?.check()
+    }
+
+    fileprivate func apply(to settings: inout FetchSettings) {
+        settings.maxConcurrentDownloads = maxConcurrentDownloads ?? settings.maxConcurrentDownloads
+        settings.transferLog = transferLog
+    }
+}
+
+/// What only `prefetch-worker` is told: workers of a run have the defaults.
+struct ProcessOptions: ParsableArguments {
     @Option(help: "Which waiting transfer of a worker starts next: fifo or lifo.")
     var downloadOrder = DownloadExecutionOrder.fifo
 
@@ -75,26 +84,18 @@ struct TransferOptions: ParsableArguments {
     @Option(help: .time("Time for transfers to finish after the first SIGTERM or Ctrl-C."))
     var drainTimeout = TimeSpan(seconds: 25)
 
-    @Option(
-        help: .file("Append each transfer and where its time went to this file, one JSON object per line."),
-        completion: .file())
-    var transferLog: String?
-
     func validate() throws {
-        try maxConcurrentDownloads?.check()
         guard (1 << 20...1 << 40).contains(maxDecodeMemory.bytes) else {
             throw ValidationError("--max-decode-memory is a size from 1MiB to 1TiB")
         }
         guard lease.seconds >= 1 else { throw ValidationError("--lease is at least 1s") }
     }
 
-    fileprivate func apply(to settings: inout FetchSettings) {
-        settings.maxConcurrentDownloads = maxConcurrentDownloads ?? settings.maxConcurrentDownloads
+    func apply(to settings: inout FetchSettings) {
         settings.order = downloadOrder.rawValue
         settings.maxDecodeMemory = maxDecodeMemory.bytes
         settings.lease = lease.seconds
         settings.drainTimeout = drainTimeout.seconds
-        settings.transferLog = transferLog
     }
 }
 
@@ -147,9 +148,6 @@ struct NetworkOptions: ParsableArguments {
         ))
     var proxy: String?
 
-    @Option(help: .value("host:port:address", "Use this address for a host, as curl --resolve. Repeatable."))
-    var resolve: [String] = []
-
     @Option(help: .value("host:port:host:port", "Connect to another host and port, as curl --connect-to. Repeatable."))
     var connectTo: [String] = []
 
@@ -165,16 +163,19 @@ struct NetworkOptions: ParsableArguments {
         completion: .file())
     var caFile: String?
 
-    @Flag(name: [.customShort("4"), .long], help: "Use IPv4 only.")
-    var ipv4 = false
-
-    @Flag(name: [.customShort("6"), .long], help: "Use IPv6 only.")
-    var ipv6 = false
+    @Option(name: .customLong("ip"), help: .value("version", "Use one version of IP only: 4 or 6. (default: both)"))
+    var ipVersion: ImageDownloader.Configuration.IPVersion?
 
     @Flag(name: .customLong("http2"), help: "Use HTTP/2 if a server offers it: fewer connections, not faster.")
     var http2 = false
 
+    @Option(
+        name: .customLong("limit-rate"),
+        help: .size("Bytes of images per second, of a worker or of all workers of a run. (default: no limit)"))
+    var limitRate: ByteSize?
+
     func validate() throws {
+        if let limitRate, limitRate.bytes < 1024 { throw ValidationError("--limit-rate is at least 1K") }
         // Not with the word itself: it may be a secret.
         for header in headers where !Self.isHeader(header) && !header.hasPrefix("@") {
             throw ValidationError(
@@ -199,7 +200,6 @@ struct NetworkOptions: ParsableArguments {
                 "--dns-servers takes addresses such as 192.0.2.1 or [2001:db8::1]:53, with commas between, not '\(server)'"
             )
         }
-        if ipv4 && ipv6 { throw ValidationError("--ipv4 and --ipv6 contradict each other") }
         for rule in headerRule where HeaderRule(rule) == nil && !rule.hasPrefix("@") {
             throw ValidationError(
                 "--header-rule takes 'HOST=Name: value' or @FILE, but no header of the connection, such as Host")
@@ -223,12 +223,12 @@ struct NetworkOptions: ParsableArguments {
             HeaderRule($0) != nil
         }
         settings.proxy = try proxy.map(OptionFile.line)
-        settings.resolve = resolve
         settings.connectTo = connectTo
         settings.dnsServers = dnsServers.map(Self.servers) ?? []
         settings.caFile = caFile
-        settings.ipVersion = (ipv4 ? .v4 : ipv6 ? .v6 : ImageDownloader.Configuration.IPVersion.any).rawValue
+        settings.ipVersion = (ipVersion ?? .any).rawValue
         settings.usesHTTP2 = http2
+        settings.limitRate = limitRate?.bytes
     }
 }
 
@@ -243,12 +243,6 @@ struct CredentialOptions: ParsableArguments {
     @Option(help: .value("token", "Bearer token for the servers, or @FILE with it."))
     var bearer: String?
 
-    @Option(help: .value("scheme", "How --user is sent: basic or digest."))
-    var auth = AuthenticationScheme.basic
-
-    @Option(help: .host("Host that --user or --bearer is for. Repeatable. (default: every host)"))
-    var authHost: [String] = []
-
     @Option(help: .file("Client certificate (PEM)."), completion: .file())
     var cert: String?
 
@@ -257,9 +251,6 @@ struct CredentialOptions: ParsableArguments {
 
     func validate() throws {
         if user != nil && bearer != nil { throw ValidationError("--user and --bearer contradict each other") }
-        if !authHost.isEmpty && user == nil && bearer == nil {
-            throw ValidationError("--auth-host needs --user or --bearer")
-        }
         if key != nil && cert == nil { throw ValidationError("--key needs --cert") }
     }
 
@@ -267,54 +258,24 @@ struct CredentialOptions: ParsableArguments {
         settings.netrc = try netrc.map(OptionFile.text)
         settings.user = try user.map(OptionFile.line)
         settings.bearer = try bearer.map(OptionFile.line)
-        settings.auth = auth.rawValue
-        settings.authHosts = authHost
         settings.certificateFile = cert
         settings.keyFile = key
     }
 }
 
-/// The schemes of `--auth`; a token has an option of its own.
-enum AuthenticationScheme: String, ExpressibleByArgument, CaseIterable {
-    case basic, digest
-}
-
-/// How a worker treats hosts that fail, and its bandwidth.
-struct BackOffOptions: ParsableArguments {
-    @Option(
-        name: .customLong("limit-rate"),
-        help: .size("Bytes of images per second, of a worker or of all workers of a run. (default: no limit)"))
-    var limitRate: ByteSize?
-
-    @Option(
-        name: .customLong("host-failures"),
-        help: .count("Consecutive requests without a response after which a host is in back-off; 0 = never."))
-    var failures = 10
-
-    @Option(
-        name: .customLong("host-timeout"),
-        help: .time(
-            "How long the URLs of a host in back-off wait before they fail. (default: 30s; if only such URLs are left, twice --timeout or a quarter of the time so far, whichever is longer, at most 30s)"
-        ))
-    var hostTimeout: TimeSpan?
-
-    @Flag(
-        name: .customLong("no-back-off"),
-        help: "Let a 429, 503 or Retry-After delay its URL only, not every request to the host.")
-    var noBackOff = false
-
-    func validate() throws {
-        if let limitRate, limitRate.bytes < 1024 { throw ValidationError("--limit-rate is at least 1K") }
-        guard failures >= 0 else { throw ValidationError("--host-failures is a number from 0") }
-        guard hostTimeout?.seconds ?? 0 <= 86_400 else { throw ValidationError("--host-timeout is at most a day") }
+/// `--ip 4`, `--ip 6`.
+extension ImageDownloader.Configuration.IPVersion: ExpressibleByArgument {
+    /// The version of a number.
+    public init?(argument: String) {
+        switch argument {
+        case "4": self = .v4
+        case "6": self = .v6
+        default: return nil
+        }
     }
 
-    fileprivate func apply(to settings: inout FetchSettings) {
-        settings.hostFailures = failures
-        settings.hostPatience = hostTimeout?.seconds
-        settings.backsOff = !noBackOff
-        settings.limitRate = limitRate?.bytes
-    }
+    /// Those that can be given.
+    public static var allValueStrings: [String] { ["4", "6"] }
 }
 
 /// The files that options name.

@@ -8,7 +8,7 @@ struct FetchSettings: Codable, Sendable, Equatable {
     /// Transfers in flight.
     var maxConcurrentDownloads = ConcurrentDownloads.auto
     /// Networks, hosts and ports, as the options have them.
-    var allowNet: [String] = [], denyNet: [String] = [], resolve: [String] = [], connectTo: [String] = []
+    var allowNet: [String] = [], denyNet: [String] = [], connectTo: [String] = []
     /// Host names or `*.domain`, and regular expressions.
     var allowHosts: [String] = [], denyHosts: [String] = [], urlFilters: [String] = []
     /// Addresses of resolvers; none: the system's.
@@ -26,27 +26,19 @@ struct FetchSettings: Codable, Sendable, Equatable {
     var lease = 15.0, drainTimeout = 25.0
     /// The text of a netrc file.
     var netrc: String?
-    /// `NAME:PASSWORD`, or a token, and the hosts they are for; none: all.
-    var user: String?, bearer: String?, authHosts: [String] = []
-    var auth = Credential.Scheme.basic.rawValue
+    /// `NAME:PASSWORD`, or a token.
+    var user: String?, bearer: String?
     var certificateFile: String?, keyFile: String?
     var ipVersion = ImageDownloader.Configuration.IPVersion.any.rawValue
     var usesHTTP2 = false
     var order = DownloadExecutionOrder.fifo.rawValue
     var transferLog: String?
-    /// 0: never.
-    var hostFailures = 10
-    /// Seconds; nil: 30, and less at the end.
-    var hostPatience: Double?
-    var backsOff = true
     /// Bytes a second.
     var limitRate: Int?
     /// Seconds, bytes, and bytes that stay free.
     var cacheMaxAge: Double?, cacheMaxSize: Int?, minFree: Int?
-    var cacheExpireBy = ExpiryDate.modified.rawValue
     /// Bits as of chmod(2).
     var cacheMode: UInt32?
-    var strictCache = false, plainFiles = false
     var readOnlyCaches: [String] = []
 
     /// The most pixels of an image unless somebody asks for more.
@@ -75,10 +67,7 @@ struct FetchSettings: Codable, Sendable, Equatable {
     /// How the cache is to be opened. Sets the umask of this process, of which all that it makes has its mode.
     func prepareCache() -> DiskCache.Configuration {
         if let cacheMode { umask(0o777 & ~mode_t(cacheMode)) }
-        var configuration = DiskCache.Configuration(
-            usesUnnamedFiles: plainFiles ? .never : .auto, usesExtendedAttributes: plainFiles ? .never : .auto)
-        configuration.isStrict = strictCache
-        configuration.expireType = (ExpiryDate(rawValue: cacheExpireBy) ?? .modified).type
+        var configuration = DiskCache.Configuration()
         configuration.readOnlyDirectories = readOnlyCaches
         return configuration
     }
@@ -92,6 +81,8 @@ struct FetchSettings: Codable, Sendable, Equatable {
     private static let usualPerHost = 6
     /// The same to one address: ten thousand names of one small server are not ten thousand hosts.
     private static let usualPerAddress = 64
+    /// Requests without a response after which a host is in back-off.
+    private static let failuresInARow = 10
     /// Stalled transfers that do not count with `auto`: eight for each of those that it needs on most networks.
     private static let mostStalled = 2048
 
@@ -108,13 +99,11 @@ struct FetchSettings: Codable, Sendable, Equatable {
         downloads.limitsOpenedAddresses = false
         downloads.maxConnectionsPerAddress = Self.usualPerAddress
         downloads.limitsTransfersToOpenedAddresses = false
-        downloads.hosts.failuresInARow = hostFailures > 0 ? hostFailures : nil
-        if let hostPatience { downloads.hosts.waitLimit = hostPatience }
-        downloads.hosts.shortensLastWait = hostPatience == nil
-        downloads.hosts.backsOff = backsOff
+        downloads.hosts.failuresInARow = Self.failuresInARow
+        downloads.hosts.shortensLastWait = true
+        downloads.hosts.backsOff = true
         downloads.limitRate = limitRate
         downloads.connectTo = connectTo
-        downloads.resolve = resolve
         downloads.dnsServers = dnsServers
         downloads.caFile = caFile
         downloads.addressPolicy = try addressPolicy(environment: environment)
@@ -156,15 +145,13 @@ struct FetchSettings: Codable, Sendable, Equatable {
     }
 
     private var credentials: [Credential] {
-        let scheme = Credential.Scheme(rawValue: auth) ?? .basic
-        var credentials = netrc.map { Netrc.credentials(in: $0, scheme: scheme) } ?? []
-        let hosts = Set(authHosts.map(\.asciiLowercased))
+        var credentials = netrc.map { Netrc.credentials(in: $0) } ?? []
         if let user {
             let parts = user.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
             let password = parts.count > 1 ? String(parts[1]) : ""
-            credentials.append(Credential(user: String(parts[0]), password: password, scheme: scheme, hosts: hosts))
+            credentials.append(Credential(user: String(parts[0]), password: password))
         }
-        if let bearer { credentials.append(Credential(bearer: bearer, hosts: hosts)) }
+        if let bearer { credentials.append(Credential(bearer: bearer)) }
         return credentials
     }
 

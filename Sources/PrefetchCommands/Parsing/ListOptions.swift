@@ -1,7 +1,7 @@
 internal import ArgumentParser
 internal import Prefetch
 
-/// Whether a list may have no URL at all: one that has none is more often a pipeline that failed than what was meant.
+/// Whether there may be no URL at all on standard input.
 struct EmptyListOptions: ParsableArguments {
     @Flag(help: "Accept a list without URLs.")
     var allowEmpty = false
@@ -48,9 +48,6 @@ struct TableOptions: ParsableArguments {
     @Option(help: .list("Columns, or members of JSON lines, to copy into the manifest, separated by commas."))
     var keepColumns: String?
 
-    @Flag(help: "Reject a list with columns or members that nothing uses.")
-    var strictList = false
-
     func validate() throws {
         for (name, value) in [
             ("--url-column", urlColumn), ("--sha256-column", sha256Column), ("--keep-columns", keepColumns),
@@ -60,14 +57,7 @@ struct TableOptions: ParsableArguments {
     /// Tells which names of a list nothing uses.
     ///
     /// * `columns`: of a table. Those that are not used are usual, but for a digest that nothing checks.
-    /// - Throws: `unreadableList` where there are some and there must be none.
-    func judge(_ members: UnknownMembers, columns: [String], of name: String) throws(PrefetchError) {
-        if strictList, let column = columns.first {
-            throw Self.refusal("the column '\(column.prefix(40))' of \(name)", column)
-        }
-        if strictList, let use = members.uses.first {
-            throw Self.refusal("line \(use.line): the member '\(use.name.prefix(40))'", use.name)
-        }
+    func judge(_ members: UnknownMembers, columns: [String], of name: String) {
         for column in columns where EditDistance.between(column.lowercased(), "sha256") <= 2 {
             Console.note(
                 TerminalText.escaped(
@@ -81,12 +71,6 @@ struct TableOptions: ParsableArguments {
         Console.note(
             "warning: members that nothing uses: \(uses.joined(separator: ", "))\(more); "
                 + "--keep-columns NAME,… keeps them for export")
-    }
-
-    private static func refusal(_ what: String, _ name: String) -> PrefetchError {
-        PrefetchError(
-            .unreadableList, "\(what) is used by nothing",
-            hint: "keep it for export: --keep-columns \(name.prefix(40)); or leave out --strict-list")
     }
 
     /// Keeps one more column.

@@ -2,36 +2,28 @@ internal import ArgumentParser
 internal import Prefetch
 internal import WebImage
 
-/// SDWebImage's options of a load, for all URLs of a batch: some by a flag of their own, every one by its name.
+/// SDWebImage's options of a load, for all URLs of a batch: some by an option of their own, every one by its name.
 struct LoadOptionArguments: ParsableArguments {
-    @Flag(help: "Revalidate images that are in the cache (ETag, Last-Modified); a 304 ends as notModified.")
-    var refreshCached = false
+    /// Which cached images are revalidated; a bare `--refresh-cached` is `=all` (``words(_:)``).
+    enum Refresh: String, ExpressibleByArgument, CaseIterable { case all, stale }
 
-    @Flag(help: "Revalidate only images that Cache-Control no longer calls fresh.")
-    var honorCacheControl = false
-
-    @Flag(help: "Record ETag, Last-Modified and freshness for a later --refresh-cached.")
-    var keepHTTPValidators = false
-
-    @Flag(help: "Use no network; a URL that is not in the cache ends as notCached.")
-    var fromCacheOnly = false
-
-    @Flag(help: "Verify downloaded images, but do not store them.")
-    var cacheMemoryOnly = false
-
-    @Flag(help: "Read the bytes of cache hits as well, and fetch damaged images again.")
-    var verifyHits = false
+    @Option(
+        help: .value(
+            "=stale",
+            "Revalidate images that are in the cache (ETag, Last-Modified), or with =stale those that Cache-Control no longer calls fresh; a 304 ends as notModified."
+        ))
+    var refreshCached: Refresh?
 
     @Option(help: .value("rule", "Cache key of a URL: url, without-query or s/REGEX/REPLACEMENT/."))
     var cacheKey = "url"
 
-    @Flag(help: "Keep cookies in memory and send them back to their site.")
-    var handleCookies = false
-
     @Flag(help: "Accept invalid TLS certificates (INSECURE).")
     var allowInvalidSSL = false
 
-    @Option(help: .list("Options by SDWebImage's names, separated by commas: retryFailed,lowPriority,..."))
+    @Option(
+        help: .list(
+            "Options by SDWebImage's names, separated by commas: fromCacheOnly,handleCookies,... or SDWebImageFromCacheOnly,..."
+        ))
     var options: String?
 
     func validate() throws {
@@ -44,6 +36,11 @@ struct LoadOptionArguments: ParsableArguments {
         }
     }
 
+    /// A command line for the parser, which knows no option whose value may be left out.
+    static func words(_ words: [String]) -> [String] {
+        words.map { $0 == "--refresh-cached" ? "--refresh-cached=all" : $0 }
+    }
+
     private var names: [String] {
         (options ?? "").split(separator: ",").map { $0.filter { $0 != " " } }
     }
@@ -51,12 +48,11 @@ struct LoadOptionArguments: ParsableArguments {
     /// All that were given, in either way.
     var given: WebImageOptions {
         var all = (try? WebImageOptions(names: names)) ?? []
-        if refreshCached { all.insert(.refreshCached) }
-        if honorCacheControl { all.insert(.honorCacheControl) }
-        if keepHTTPValidators { all.insert(.keepHTTPValidators) }
-        if cacheMemoryOnly { all.insert(.cacheMemoryOnly) }
-        if verifyHits { all.insert(.queryDataWhenInMemory) }
-        if handleCookies { all.insert(.handleCookies) }
+        switch refreshCached {
+        case .all: all.insert(.refreshCached)
+        case .stale: all.insert(.honorCacheControl)
+        case nil: break
+        }
         if allowInvalidSSL { all.insert(.allowInvalidSSLCertificates) }
         return all
     }

@@ -10,9 +10,6 @@ struct RuleArguments: ParsableArguments {
     @Option(help: .count("Refuse images shorter than this, in pixels. (default: no limit)"))
     var minHeight: Int?
 
-    @Option(help: .count("Refuse images of fewer pixels, width times height: 1000000, 1M. (default: no limit)"))
-    var minPixels: PixelCount?
-
     @Option(
         help: .count(
             "Refuse images of more pixels, width times height: 25M. (default: the most that workers take, 500M)"))
@@ -33,7 +30,6 @@ struct RuleArguments: ParsableArguments {
         var rules = ImageRules()
         rules.minWidth = minWidth
         rules.minHeight = minHeight
-        rules.minPixels = minPixels?.count
         rules.maxPixels = maxPixels?.count
         rules.maxAspectRatio = maxAspectRatio
         rules.types = types.flatMap { try? RuleMembers.types(Self.names(in: $0)) }
@@ -46,9 +42,7 @@ struct RuleArguments: ParsableArguments {
             throw ValidationError(
                 "\(option) is 1 to \(Wording.count(ImageRules.sides.upperBound)) pixels, not \(value)")
         }
-        for (option, value) in [("--min-pixels", minPixels), ("--max-pixels", maxPixels)] {
-            try value?.check(option)
-        }
+        try maxPixels?.check("--max-pixels")
         if let maxAspectRatio, !(1...Double(ImageRules.sides.upperBound)).contains(maxAspectRatio) {
             throw ValidationError("--max-aspect-ratio is a number from 1: 1 takes only squares, 3 also 300 x 100")
         }

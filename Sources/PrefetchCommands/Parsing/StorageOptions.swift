@@ -9,20 +9,10 @@ struct StorageOptions: ParsableArguments {
         help: .value("mode", "Permissions of new files and folders, octal: 0770. (default: the umask)"))
     var mode: FileMode?
 
-    @Flag(name: .customLong("strict-cache"), help: "Refuse a cache folder that every user may write to.")
-    var isStrict = false
-
-    @Flag(
-        name: .customLong("plain-files"),
-        help: "Use no unnamed files and no extended attributes, for file systems such as NFS.")
-    var plainFiles = false
-
     /// How the cache is to be opened; see ``FetchSettings/prepareCache()``.
     func prepare() -> DiskCache.Configuration {
         var settings = FetchSettings()
         settings.cacheMode = mode?.bits
-        settings.strictCache = isStrict
-        settings.plainFiles = plainFiles
         return settings.prepareCache()
     }
 }

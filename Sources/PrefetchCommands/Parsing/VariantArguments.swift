@@ -7,7 +7,8 @@ struct VariantArguments: ParsableArguments {
     @Option(
         help: .value(
             "wxh",
-            "Resize images to fit this size in pixels, such as 256x256. Smaller ones stay. (default: no resizing)"))
+            "Resize images to fit this size in pixels: 256x192, or 256 for 256x256. Smaller ones stay. (default: no resizing)"
+        ))
     var resize: PixelSize?
 
     @Option(help: "How an image fits the size: inside (whole), cover (cut to it) or pad (whole, with a background).")

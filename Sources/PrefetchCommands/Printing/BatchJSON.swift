@@ -38,7 +38,6 @@ package enum BatchJSON {
     private static func options(_ options: BatchOptions) -> JSONText {
         .object([
             ("validate", .string(options.validate.name)), ("unverifiable", .string(options.unverifiable.rawValue)),
-            ("digest", .string(options.digest.rawValue)),
             ("durability", .string(options.durability.rawValue)), ("blacklist", .string(options.blacklist.rawValue)),
             (
                 "blacklist_ttl_seconds",
@@ -84,7 +83,7 @@ package enum BatchJSON {
             members.filter { !["path", "outcome", "http_status", "attempts", "ended", "host"].contains($0.0) })
     }
 
-    /// One line of `export --to jsonl`; what is not known is null.
+    /// One line of `export --format jsonl`; what is not known is null.
     static func line(_ line: ExportedLine) -> JSONText {
         func text(_ value: String?) -> JSONText { value.map { .string($0) } ?? .null }
         func number(_ value: Int?) -> JSONText { value.map { .int($0) } ?? .null }

@@ -48,7 +48,7 @@ enum FailureRemedy {
         case .unsupported: "--unverifiable keep stores them unverified; doctor names missing libraries"
         case .invalidURL: "correct the lines: a URL begins with http:// or https://"
         case .mismatch: "correct the SHA-256 in the list, or get the images elsewhere: other bytes are there now"
-        case .notCached: "retry without --from-cache-only"
+        case .notCached: "run the list again without fromCacheOnly"
         case .poison: "report them with their images: their bytes ended workers"
         case .cancelled: "retry fetches what was left"
         case .notStored: "repair the cache where failures names a file (cache verify, fsck(8) of its disk), and retry"

@@ -76,13 +76,13 @@ enum LimitText {
         switch limit.cause {
         case .paused: return "prefetch-coord resume"
         case .workers: return "prefetch-worker"
-        case .list: return limit.list == .stopped ? "submit --resume" : limit.list == .feeding ? "--window" : nil
-        case .redis: return figures.isRefused ? "prefetch-coord fsck" : "--job-size"
+        case .list: return limit.list == .stopped ? "submit --resume" : nil
+        case .redis: return figures.isRefused ? "prefetch-coord fsck" : nil
         case .disk: return figures.fileOldest > LimitCause.Threshold.fileOldest ? "--cache" : "--durability"
         case .checking: return "--validate"
         // One thread has all transfers of a worker: with processors left, more workers help.
         case .processor: return figures.machineBusy < LimitCause.Threshold.machineBusy ? "--workers" : nil
-        case .politeness: return figures.hostWaits.first.flatMap { option($0.reason) } ?? "--max-per-host"
+        case .politeness: return figures.hostWaits.first.map { option($0.reason) } ?? "--max-per-host"
         case .rate: return "--limit-rate"
         case .servers, .link: return "--max-concurrent-downloads"
         case .resolver: return "--dns-servers"
@@ -152,12 +152,11 @@ enum LimitText {
         }
     }
 
-    private static func option(_ reason: HostWait.Reason) -> String {
+    private static func option(_ reason: HostWait.Reason) -> String? {
         switch reason {
         case .transfers: "--max-per-host"
         case .rate: "--rate-per-host"
-        case .backOff, .slow: "--no-back-off"
-        case .silent: "--host-timeout"
+        case .backOff, .slow, .silent: nil
         case .robots: "--robots"
         }
     }

@@ -9,13 +9,13 @@ package enum CoordCommands {
             name: "Queue",
             subcommands: [
                 SubmitCommand.self, RetryCommand.self, CancelCommand.self, PauseCommand.self, ResumeCommand.self,
-                ReprioritiseCommand.self, RemoveCommand.self,
+                SetCommand.self, RemoveCommand.self,
             ]),
         CommandGroup(name: "Watch", subcommands: [StatusCommand.self, WatchCommand.self, DashCommand.self]),
         CommandGroup(
             name: "Results",
-            subcommands: [FailuresCommand.self, WhyCommand.self, ExportCommand.self, ReportCommand.self]),
-        CommandGroup(name: "Cache", subcommands: [CacheCommand.self, BlacklistCommand.self, ImportCommand.self]),
+            subcommands: [FailuresCommand.self, WhyCommand.self, ExportCommand.self]),
+        CommandGroup(name: "Cache", subcommands: [CacheCommand.self, BlacklistCommand.self]),
         CommandGroup(
             name: "Operate",
             subcommands: [WorkersCommand.self, FsckCommand.self, MetricsCommand.self, DoctorCommand.self]),

@@ -52,9 +52,9 @@ public struct WorkerCommand: AsyncParsableCommand, FetchOptionGroups {
 
     @OptionGroup(title: "Redis") var location: RedisLocation
     @OptionGroup(title: "Worker") var transfers: TransferOptions
+    @OptionGroup(title: "Worker") var process: ProcessOptions
     @OptionGroup(title: "Network") var network: NetworkOptions
     @OptionGroup(title: "Credentials") var credentials: CredentialOptions
-    @OptionGroup(title: "Back-off and bandwidth") var backOff: BackOffOptions
     @OptionGroup(title: "Cache limits") var cacheLimits: CacheLimitOptions
     @OptionGroup(title: "Cache files") var storage: StorageOptions
     @OptionGroup(title: "Cache files") var readOnly: ReadOnlyCacheOptions
@@ -75,6 +75,15 @@ public struct WorkerCommand: AsyncParsableCommand, FetchOptionGroups {
         }
     }
 
+    /// How it fetches.
+    func settings() throws(PrefetchError) -> FetchSettings {
+        var settings = try fetch.settings()
+        process.apply(to: &settings)
+        settings.cacheMode = storage.mode?.bits
+        settings.maxPixels = maxPixels.count
+        return settings
+    }
+
     /// Works until told to leave.
     public func run() async throws {
         let (location, place) = (location, try location.placeOfWorker())
@@ -87,8 +96,7 @@ public struct WorkerCommand: AsyncParsableCommand, FetchOptionGroups {
             case .server(let configuration): configuration.redactedURL
             case .cache(let folder): "of \(folder)"
             }
-        worker.fetch = try fetch.settings()
-        worker.fetch.maxPixels = maxPixels.count
+        worker.fetch = try settings()
         worker.isBurst = burst
         worker.isQuiet = quiet
         worker.minimumLevel = ValidationLevel(name: minimumLevel) ?? .none

@@ -7,8 +7,6 @@ public struct BatchOptions: Sendable, Codable, Equatable {
     public var validate = ValidationLevel.decode
     /// `skip` (the default) or `keep`: what happens to images in formats that cannot be verified, such as HEIC.
     public var unverifiable = UnverifiableFormats.skip
-    /// The digest in the record of each file; `sha256` by default.
-    public var digest = ImageDigest.sha256
     /// What a power cut may lose; `batch` by default: one sync before a report, so that a counted URL survives it.
     public var durability = Durability.batch
     /// Which failures go onto the list of failed URLs; `smart` by default. ``compat`` sets it too.
@@ -60,7 +58,6 @@ public struct BatchOptions: Sendable, Codable, Equatable {
         compat = read.compat.flatMap(Compatibility.init(rawValue:))
         validate = read.validate.flatMap(ValidationLevel.init(name:)) ?? validate
         unverifiable = read.unverifiable.flatMap(UnverifiableFormats.init(rawValue:)) ?? unverifiable
-        digest = read.digest.flatMap(ImageDigest.init(rawValue:)) ?? digest
         durability = read.durability.flatMap(Durability.init(rawValue:)) ?? durability
         blacklist = read.blacklist.flatMap(FailedURLPolicy.init(rawValue:)) ?? blacklist
         blacklistTTL = read.blacklistTTL ?? blacklistTTL
@@ -74,7 +71,7 @@ public struct BatchOptions: Sendable, Codable, Equatable {
     }
 
     private struct Partial: Decodable {
-        var validate, unverifiable, digest, durability, blacklist, cacheKey, compat: String?
+        var validate, unverifiable, durability, blacklist, cacheKey, compat: String?
         var blacklistTTL: BlacklistTTL?
         var variant: ImageVariant?
         var rules: ImageRules?
@@ -108,7 +105,6 @@ public struct BatchOptions: Sendable, Codable, Equatable {
         if unverifiable != other.unverifiable {
             names.append("--unverifiable \(unverifiable.rawValue), was \(other.unverifiable.rawValue)")
         }
-        if digest != other.digest { names.append("--digest \(digest.rawValue), was \(other.digest.rawValue)") }
         if durability != other.durability {
             names.append("--durability \(durability.rawValue), was \(other.durability.rawValue)")
         }
@@ -120,7 +116,7 @@ public struct BatchOptions: Sendable, Codable, Equatable {
         }
         if retryFailed != other.retryFailed { names.append(retryFailed ? "--retry-failed" : "no --retry-failed") }
         if fromCacheOnly != other.fromCacheOnly {
-            names.append(fromCacheOnly ? "--from-cache-only" : "no --from-cache-only")
+            names.append(fromCacheOnly ? "option fromCacheOnly" : "no option fromCacheOnly")
         }
         if cacheKey != other.cacheKey { names.append("--cache-key \(cacheKey), was \(other.cacheKey)") }
         if options != other.options {

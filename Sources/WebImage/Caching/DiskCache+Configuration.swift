@@ -15,14 +15,10 @@ extension DiskCache {
         public var usesUnnamedFiles: Use
         /// Extended attributes; default `auto`. Otherwise a second file with the suffix `.m` is used.
         public var usesExtendedAttributes: Use
-        /// Whether ETag, Last-Modified and key are stored with each file; default false.
-        public var keepsHTTPValidators: Bool
         /// Which date determines the age of a file; default `modificationDate`. With `accessDate` lookups update that date.
         public var expireType: ExpireType
         /// Whether the cache is read-only: nothing is created, stored, raised or moved; default false.
         public var isReadOnly: Bool
-        /// Whether a world-writable directory is rejected; default false: it causes a warning.
-        public var isStrict = false
         /// Directories consulted, in this order, if this one has no image (`addReadOnlyCachePath:`): caches of ours or of SDWebImage. They
         /// are never changed; images of SDWebImage, which have no record, are verified each time.
         public var readOnlyDirectories: [String] = []
@@ -34,12 +30,11 @@ extension DiskCache {
         /// Creates settings.
         public init(
             durability: Durability = .batch, usesUnnamedFiles: Use = .auto, usesExtendedAttributes: Use = .auto,
-            keepsHTTPValidators: Bool = false, isReadOnly: Bool = false, expireType: ExpireType = .modificationDate
+            isReadOnly: Bool = false, expireType: ExpireType = .modificationDate
         ) {
             self.durability = durability
             self.usesUnnamedFiles = usesUnnamedFiles
             self.usesExtendedAttributes = usesExtendedAttributes
-            self.keepsHTTPValidators = keepsHTTPValidators
             self.isReadOnly = isReadOnly
             self.expireType = expireType
         }

@@ -29,7 +29,7 @@ public final class DiskCache: Sendable {
     public init(directory: String, configuration: Configuration = Configuration()) throws(WebImageError) {
         self.configuration = configuration
         folder = try CacheDirectory(directory, configuration)
-        warnings = try Self.warnings(of: folder, isStrict: configuration.isStrict)
+        warnings = try Self.warnings(of: folder)
         var tiers: [CacheTier] = []
         for directory in configuration.readOnlyDirectories {
             tiers.append(try CacheTier(directory, maxUnverified: configuration.maxUnverifiedSize))
@@ -53,17 +53,15 @@ public final class DiskCache: Sendable {
 
     // MARK: Opening
 
-    private static func warnings(of folder: CacheDirectory, isStrict: Bool) throws(WebImageError) -> [String] {
+    private static func warnings(of folder: CacheDirectory) throws(WebImageError) -> [String] {
         var status = stat()
         guard fstat(folder.descriptor, &status) == 0 else {
             throw .fileFault("open the cache directory \(folder.path)")
         }
         guard status.st_mode & 0o002 != 0 else { return [] }
-        let sentence = "everybody on this machine can write to the cache directory \(folder.path)"
-        if isStrict {
-            throw WebImageError(.invalidConfiguration, "\(sentence): chmod o-w it, or do not ask for a strict cache")
-        }
-        return ["\(sentence) and so put files there that count as verified; chmod o-w takes that away"]
+        return [
+            "everybody on this machine can write to the cache directory \(folder.path) and so put files there that count as verified; chmod o-w takes that away"
+        ]
     }
 
     /// Creates missing parts of a cache.

@@ -1,20 +1,17 @@
-/// The validators for a conditional request, and the key as text, in the extended attribute `user.prefetch.http`: version 1, then ETag,
-/// Last-Modified and key, each as length (u16, little endian) and bytes, then, if known, the end of freshness (i64, little endian).
+/// The validators for a conditional request, in the extended attribute `user.prefetch.http`: version 2, then ETag and Last-Modified, each as
+/// length (u16, little endian) and bytes, then, if known, the end of freshness (i64, little endian).
 public struct HTTPValidators: Sendable, Equatable {
     /// As sent by the server, with quotes (RFC 9110 section 8.8.3).
     public var etag: String?
     /// As sent by the server (RFC 9110 section 8.8.2).
     public var lastModified: String?
-    /// The key in readable form; truncated to 1,024 bytes.
-    public var key: String?
     /// End of freshness in seconds since 1970; nil if unspecified.
     public var freshUntil: Int?
 
     /// Creates validators. An ETag or date of more than 1,024 bytes is not stored: half of one matches nothing.
-    public init(etag: String? = nil, lastModified: String? = nil, key: String? = nil, freshUntil: Int? = nil) {
+    public init(etag: String? = nil, lastModified: String? = nil, freshUntil: Int? = nil) {
         self.etag = etag
         self.lastModified = lastModified
-        self.key = key
         self.freshUntil = freshUntil
     }
 
@@ -25,13 +22,13 @@ public struct HTTPValidators: Sendable, Equatable {
     }
 
     static let limit = 1024
-    private static let version: UInt8 = 1
+    private static let version: UInt8 = 2
 
     init?(_ bytes: some Collection<UInt8>) {
         var rest = Array(bytes)[...]
         guard rest.popFirst() == Self.version else { return nil }
         var fields: [String?] = []
-        for _ in 0..<3 {
+        for _ in 0..<2 {
             guard let low = rest.popFirst(), let high = rest.popFirst() else { return nil }
             let count = Int(low) | Int(high) << 8
             guard count <= rest.count else { return nil }
@@ -40,15 +37,15 @@ public struct HTTPValidators: Sendable, Equatable {
         }
         let end = rest.count < 8 ? nil : rest.prefix(8).reversed().reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
         self.init(
-            etag: fields[0], lastModified: fields[1], key: fields[2],
+            etag: fields[0], lastModified: fields[1],
             freshUntil: end.map { Plausible.time(Int(truncatingIfNeeded: Int64(bitPattern: $0))) })
     }
 
     var encoded: [UInt8] {
         var bytes = [Self.version]
-        for (text, mayBeCut) in [(etag, false), (lastModified, false), (key, true)] {
+        for text in [etag, lastModified] {
             var field = Array((text ?? "").utf8)
-            if field.count > Self.limit { field = mayBeCut ? Array(field.prefix(Self.limit)) : [] }
+            if field.count > Self.limit { field = [] }
             bytes += [UInt8(truncatingIfNeeded: field.count), UInt8(truncatingIfNeeded: field.count >> 8)]
             bytes += field
         }

@@ -228,8 +228,7 @@ extension ImageCache {
 
     private func write(_ image: MemoryImage, forKey key: String) throws(WebImageError) {
         try disk.images.store(
-            ImageBody(image.bytes), for: CacheKey(key), record: CacheRecord(image),
-            validators: HTTPValidators(key: key), replacing: true)
+            ImageBody(image.bytes), for: CacheKey(key), record: CacheRecord(image), replacing: true)
     }
 }
 

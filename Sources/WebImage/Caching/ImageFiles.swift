@@ -162,22 +162,20 @@ public final class ImageFiles: Sendable {
     ///   - body: the bytes; a body in a file of ``TemporaryFiles/open()`` is published without a copy.
     ///   - key: the key of the image.
     ///   - record: its record; the length is taken from the body.
-    ///   - validators: stored only if the configuration or `keepsValidators` says so.
+    ///   - validators: of the response it came with.
     ///   - replacing: also replace a complete file if the bytes differ (`refreshCached`).
-    ///   - keepsValidators: store them regardless of the configuration.
     /// - Returns: the result.
     /// - Throws: `localFault` with a sentence that names the directory.
     @discardableResult
     public func store(
         _ body: ImageBody, for key: CacheKey, record: CacheRecord, validators: HTTPValidators? = nil,
-        replacing: Bool = false, keepsValidators: Bool = false
+        replacing: Bool = false
     ) throws(WebImageError) -> StoreResult {
         guard !directory.isReadOnly else { throw directory.fault("store an image", code: EROFS) }
         var record = record
         record.length = body.count
         let publication = ImagePublication(
-            key: key, body: body, record: record,
-            validators: keepsValidators || configuration.keepsHTTPValidators ? validators : nil, replacing: replacing,
+            key: key, body: body, record: record, validators: validators, replacing: replacing,
             isSynced: configuration.durability == .file, directory: directory, account: account, images: self)
         // removeAll removes the image's directory and the one above at most once; recreated ones are young. Two may be running.
         for _ in 0..<4 {
@@ -222,8 +220,7 @@ public final class ImageFiles: Sendable {
     ) throws(WebImageError) -> ImageInfo {
         let image = try MemoryImage(verifying: data, level: level, coder: coder)
         try store(
-            ImageBody(image.bytes), for: CacheKey(key), record: CacheRecord(image),
-            validators: HTTPValidators(key: key), replacing: replacing)
+            ImageBody(image.bytes), for: CacheKey(key), record: CacheRecord(image), replacing: replacing)
         return image.info
     }
 

@@ -18,9 +18,6 @@ public struct DownloadOptions: OptionSet, Sendable, Hashable {
     /// The first bytes are not inspected during the transfer: any body is accepted.
     package static let uninspected = DownloadOptions(rawValue: 1 << 4)
 
-    /// Collects only what is needed for the body: the result's headers and figures stay empty.
-    package static let bodyOnly = DownloadOptions(rawValue: 1 << 5)
-
     /// Report progress (`progress` events), and inspect the first bytes regardless of other options.
     public static let progressive = DownloadOptions(rawValue: 1 << 6)
 
@@ -33,7 +30,7 @@ public struct DownloadOptions: OptionSet, Sendable, Hashable {
     /// The options that change what is transferred or reported: downloads that differ in them cannot share a transfer.
     var transferOptions: DownloadOptions {
         intersection([
-            .allowInvalidSSLCertificates, .handleCookies, .uninspected, .bodyOnly, .progressive, .conditional, .unasked,
+            .allowInvalidSSLCertificates, .handleCookies, .uninspected, .progressive, .conditional, .unasked,
         ])
     }
 

@@ -89,14 +89,6 @@ extension DownloadedImage {
         let announced =
             info.contentLength != nil || version == "2" || version == "3"
             || info.header("Transfer-Encoding")?.lowercased().contains("chunked") ?? false
-        if operation.key.options.contains(.bodyOnly) {
-            self.init(
-                body: response.takeBody(), statusCode: info.status, effectiveURL: operation.key.url,
-                redirectCount: operation.redirects, attempts: operation.attempts, remoteAddress: "",
-                timing: info.timing, httpVersion: version, lengthWasAnnounced: announced,
-                resumedFrom: response.resumedFrom)
-            return
-        }
         let freshFor = Freshness.seconds(
             control: info.responseHeaders.filter { $0.name.lowercased() == "cache-control" }.map(\.value),
             expires: info.header("Expires"), date: info.header("Date"), age: info.header("Age"),

@@ -11,8 +11,6 @@ public final class ImageManager: ImageLoading {
         public var validation = ValidationLevel.decode
         /// How to treat formats that cannot be verified; default `skip`.
         public var unverifiableFormats = UnverifiableFormats.skip
-        /// Whether records get the SHA-256 of the bytes; default true.
-        public var computesDigest = true
         /// The version of SDWebImage whose calls are followed; default nil.
         public var compatibility: Compatibility?
         /// Which failures are added to ``ImageManager/failedURLs``; default `smart`.
@@ -153,7 +151,6 @@ public final class ImageManager: ImageLoading {
         var request = LoadRequest(url: url, key: image.key ?? cache.key(for: url))
         request.level = configuration.validation
         request.unverifiable = configuration.unverifiableFormats
-        request.computesDigest = configuration.computesDigest
         request.options = options
         request.usesMemory = true
         request.progress = progress

@@ -100,7 +100,7 @@ package final class LoadPipeline: Sendable {
         guard request.usesMemory, !request.revalidatesHits,
             let found = cache.memory?.image(forKey: request.key), isEnough(found.info, request)
         else { return nil }
-        let digest = found.digest ?? (request.computesDigest ? SHA256.hash(found.bytes) : nil)
+        let digest = found.digest ?? SHA256.hash(found.bytes)
         return LoadResult(
             LoadedImage(
                 request, disk.existingPath(forKey: request.key), found.info, found.bytes.count, digest,
@@ -144,7 +144,7 @@ package final class LoadPipeline: Sendable {
             guard error.code == .badImageData else { throw error }
             return nil
         }
-        let digest = request.computesDigest ? try body.digest : nil
+        let digest = try body.digest
         if !request.options.contains(.cacheMemoryOnly) {
             let record = CacheRecord(
                 info, original: OriginalImage(found.info), length: body.count, digest: digest,
@@ -279,9 +279,6 @@ package final class LoadPipeline: Sendable {
         var attempts = 0
         while true {
             var options: DownloadOptions = request.level == .none ? .uninspected : []
-            if !disk.configuration.keepsHTTPValidators && !request.options.keepsValidators {
-                options.insert(.bodyOnly)
-            }
             if !request.options.isEmpty {
                 options.formUnion(request.options.downloadOptions)
                 if options.contains(.progressive) { options.remove(.uninspected) }
@@ -339,7 +336,7 @@ package final class LoadPipeline: Sendable {
         _ present: PresentImage, _ known: HTTPValidators, _ download: DownloadedImage, _ request: LoadRequest
     ) throws(WebImageError) -> LoadResult? {
         // A 304 need not repeat unchanged fields (RFC 9110, section 15.4.5).
-        var validators = request.validators(of: download)
+        var validators = request.validators(of: download) ?? HTTPValidators()
         validators.etag = validators.etag ?? known.etag
         validators.lastModified = validators.lastModified ?? known.lastModified
         if validators.freshUntil == nil, let end = known.freshUntil {
@@ -393,11 +390,11 @@ package final class LoadPipeline: Sendable {
             file = ImageBody(bytes)
             fileInfo = try verified(file, request)
         }
-        let digest = request.computesDigest ? try file.digest : nil
+        let digest = try file.digest
         let goesToDisk = !request.options.contains(.cacheMemoryOnly)
         var kept: MemoryImage?
         if removals != nil, cache.memory?.accepts(cost: body.count) == true {
-            let own = file === body || !request.computesDigest ? digest : try body.digest
+            let own = file === body ? digest : try body.digest
             kept = MemoryImage(bytes: try body.bytes, info: info, digest: own)
         }
         if goesToDisk {
@@ -430,8 +427,8 @@ package final class LoadPipeline: Sendable {
         let record = CacheRecord(
             info, original: original, length: body.count, digest: digest, storedAt: WallClock.seconds)
         try disk.images.store(
-            body, for: key, record: record, validators: keptValidators(download, request),
-            replacing: request.revalidatesHits, keepsValidators: request.options.keepsValidators)
+            body, for: key, record: record, validators: request.validators(of: download),
+            replacing: request.revalidatesHits)
     }
 
     private func verified(
@@ -442,10 +439,6 @@ package final class LoadPipeline: Sendable {
         }
     }
 
-    private func keptValidators(_ download: DownloadedImage, _ request: LoadRequest) -> HTTPValidators? {
-        let isKept = request.options.keepsValidators || disk.configuration.keepsHTTPValidators
-        return isKept ? request.validators(of: download) : nil
-    }
 
     /// Adds the download to memory; replaces the old image if its hit was to be revalidated.
     private func keepInMemory(_ image: MemoryImage, _ request: LoadRequest, removals: Int) {

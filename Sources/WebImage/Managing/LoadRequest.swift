@@ -6,7 +6,6 @@ package struct LoadRequest: Sendable {
     /// Which images are taken; nil: all.
     package var rules: HeaderRules?
     package var unverifiable = UnverifiableFormats.skip
-    package var computesDigest = true
     /// Whether file and folder are synced before this returns.
     package var isDurable = false
     package var options: WebImageOptions = []
@@ -81,11 +80,13 @@ package struct LoadRequest: Sendable {
     }
 
     /// What a later request for the image says of a response.
-    func validators(of download: DownloadedImage) -> HTTPValidators {
-        if isFromMirror { return HTTPValidators(key: key) }
-        return HTTPValidators(
-            etag: download.eTag, lastModified: download.lastModified, key: key,
+    /// What a later request for the image can be conditional on; nil: nothing.
+    func validators(of download: DownloadedImage) -> HTTPValidators? {
+        guard !isFromMirror else { return nil }
+        let validators = HTTPValidators(
+            etag: download.eTag, lastModified: download.lastModified,
             freshUntil: download.freshFor.map { WallClock.seconds + $0 })
+        return validators == HTTPValidators() ? nil : validators
     }
 }
 

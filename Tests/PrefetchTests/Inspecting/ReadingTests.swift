@@ -183,7 +183,7 @@ struct ReadingTests {
         options.blacklistTTL = BlacklistTTL(0)
         options.retryFailed = true
         #expect(BatchOptions(encoded: options.encoded) == options)
-        #expect(BatchOptions(encoded: #"{"digest":"none","later":1}"#).digest == .none)
+        #expect(BatchOptions(encoded: #"{"durability":"none","later":1}"#).durability == .none)
         #expect(BatchOptions(encoded: "garbage") == BatchOptions())
         #expect(options.differences(from: options).isEmpty)
         #expect(options.differences(from: BatchOptions()).count == 3)

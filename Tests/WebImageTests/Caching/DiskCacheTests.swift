@@ -12,7 +12,7 @@ enum CacheMode: String, CaseIterable, Sendable {
     func configuration(durability: Durability = .batch) -> DiskCache.Configuration {
         DiskCache.Configuration(
             durability: durability, usesUnnamedFiles: self == .namedFiles || self == .poorest ? .never : .auto,
-            usesExtendedAttributes: self == .sidecars || self == .poorest ? .never : .auto, keepsHTTPValidators: true)
+            usesExtendedAttributes: self == .sidecars || self == .poorest ? .never : .auto)
     }
 
     var hasSidecars: Bool { self == .sidecars || self == .poorest }
@@ -71,7 +71,7 @@ struct DiskCacheTests {
     func store(mode: CacheMode) throws {
         let cache = try cache(mode)
         #expect(try cache.images.find(key) == nil)
-        let validators = HTTPValidators(etag: "\"1\"", lastModified: nil, key: "http://example.org/a.png")
+        let validators = HTTPValidators(etag: "\"1\"")
         #expect(
             try cache.images.store(ImageBody(bytes), for: key, record: record(bytes), validators: validators) == .stored
         )

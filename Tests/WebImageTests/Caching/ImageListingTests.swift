@@ -16,8 +16,7 @@ struct ImageListingTests {
             let record = CacheRecord(
                 level: .structure, format: .png, width: index, height: 1, length: 5000, digest: nil, storedAt: index)
             try cache.images.store(
-                ImageBody([UInt8](repeating: 7, count: 5000)), for: CacheKey("\(index)"), record: record,
-                validators: HTTPValidators(key: "\(index)"))
+                ImageBody([UInt8](repeating: 7, count: 5000)), for: CacheKey("\(index)"), record: record)
         }
         let (bare, link) = (directory.path(CacheKey("bare").path), directory.path(CacheKey("link").path))
         for name in ["bare", "link"] {

@@ -211,7 +211,7 @@ struct ImageDownloaderFaultTests {
         #expect(server.requestCount() == 1)
     }
 
-    @Test("What --resolve and --connect-to name is open, and nothing beside it")
+    @Test("What resolve and connectTo name is open, and nothing beside it")
     func named() async throws {
         let server = try OriginServer()
         server.setFallback { _ in OriginResponse(body: [1]) }

@@ -84,7 +84,7 @@ struct RefreshTests {
         }
         let url = fixture.origin.url("/a.png")
         let manager = try fixture.manager()
-        #expect(try await manager.loadImage(with: url, options: .keepHTTPValidators).outcome == .downloaded)
+        #expect(try await manager.loadImage(with: url).outcome == .downloaded)
         #expect(try await manager.loadImage(with: url, options: .refreshCached).outcome == .notModified)
         // A 304 that repeats nothing leaves what is known.
         #expect(try await manager.loadImage(with: url, options: .refreshCached).outcome == .notModified)
@@ -109,15 +109,17 @@ struct RefreshTests {
         #expect(fixture.origin.requests.last?.header("If-None-Match") == "\"2\"")
     }
 
-    @Test("What was kept without validators is asked for whole, once")
-    func withoutValidators() async throws {
-        let (url, bytes) = route("/a.png", seed: 1, [("ETag", "\"1\"")])
+    @Test("What came with validators is asked for by them the first time, what came without is asked for whole")
+    func firstRefresh() async throws {
+        let (url, _) = route("/a.png", seed: 1, [("ETag", "\"1\"")])
+        let (bare, bytes) = route("/b.png", seed: 2, [])
         let manager = try fixture.manager()
-        _ = try await manager.loadImage(with: url)
-        let second = try await manager.loadImage(with: url, options: .refreshCached)
+        for url in [url, bare] { _ = try await manager.loadImage(with: url) }
+        #expect(try await manager.loadImage(with: url, options: .refreshCached).outcome == .notModified)
+        #expect(fixture.origin.requests.last?.header("If-None-Match") == "\"1\"")
+        let second = try await manager.loadImage(with: bare, options: .refreshCached)
         #expect(try second.outcome == .downloaded && readFile(try #require(second.path)) == bytes)
         #expect(fixture.origin.requests.last?.header("If-None-Match") == nil)
-        #expect(try await manager.loadImage(with: url, options: .refreshCached).outcome == .notModified)
     }
 
     @Test("Where asking fails the load has failed, and the image stays", arguments: [404, 500])

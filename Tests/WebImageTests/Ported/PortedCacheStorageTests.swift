@@ -137,12 +137,12 @@ struct PortedCacheStorageTests {
     @Test("SDImageCacheTests 47 DiskCacheExtendedData", arguments: CacheMode.allCases)
     func extendedData(mode: CacheMode) throws {
         let disk = try DiskCache(directory: folder.path("cache"), configuration: mode.configuration())
-        let known = HTTPValidators(etag: "\"a\"", lastModified: nil, key: key)
+        let known = HTTPValidators(etag: "\"a\"")
         try disk.images.store(ImageBody(image), for: CacheKey(key), record: record(image), validators: known)
         let entry = try #require(try disk.find(forKey: key))
         #expect(disk.images.validators(of: entry) == known)
         // Another value in its place, then none with an image that has none.
-        let other = HTTPValidators(etag: "\"b\"", lastModified: "Sat, 21 Nov 2026 00:00:00 GMT", key: key)
+        let other = HTTPValidators(etag: "\"b\"", lastModified: "Sat, 21 Nov 2026 00:00:00 GMT")
         #expect(try disk.images.renew(entry, validators: other))
         #expect(disk.images.validators(of: try #require(try disk.find(forKey: key))) == other)
         try disk.images.remove(CacheKey(key))

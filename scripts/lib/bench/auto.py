@@ -84,7 +84,7 @@ def run_once(bench, options, name, setting, urls):
     cache = bench.path(f"cache-{name}-{setting}")
     words = [bench.program("prefetch-coord"), "run", urls, "--cache", cache, "-n", str(options.workers), "--quiet", "--max-per-host", "0"]
     words += ["--allow-net", "127.0.0.0/8", "--max-concurrent-downloads", str(setting), "--validate", "header"]
-    words += ["--digest", "none", "--durability", "none"]
+    words += ["--durability", "none"]
     began = time.monotonic()
     child = bench.start(words)
     watcher = Watcher(bench, cache)

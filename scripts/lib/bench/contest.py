@@ -35,7 +35,7 @@ def commands(bench, kind, options, urls, list_path):
         def command(folder):
             words = [bench.program("prefetch-coord"), "run", list_path, "--cache", f"{folder}/cache", "-n", "2", "--quiet"]
             words += ["--max-concurrent-downloads", str(number), "--max-per-host", "0", "--allow-net", "127.0.0.0/8"]
-            words += ["--validate", "structure", "--digest", "none", "--durability", "none", "--tries", "1"]
+            words += ["--validate", "structure", "--durability", "none", "--tries", "1"]
             return words + ["--timeout", "5s", "--connect-timeout", "5s"]
 
         return command

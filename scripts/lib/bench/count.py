@@ -99,7 +99,7 @@ class Worker(Program):
 
     def words(self, folder):
         where = ["--redis", self.redis, "--queue", f"q{len(self.urls)}-{self.runs}"]
-        like = ["--validate", "structure", "--digest", "none", "--durability", "none", "--max-per-host", "0", "--timeout", "600s"]
+        like = ["--validate", "structure", "--durability", "none", "--max-per-host", "0", "--timeout", "600s"]
         self.bench.run([self.bench.program("prefetch-coord"), "submit", self.list, *where, *like])
         words = [self.program, *where, "--cache", f"{folder}/cache", "--burst"]
         # Under valgrind it is forty times slower, and nobody is to take its jobs for that.

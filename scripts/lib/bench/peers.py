@@ -6,7 +6,7 @@ import shutil
 PROCESSES = 2
 # curl(1): --parallel-max is at most 300 before 8.11.
 CURL_MOST = 300
-LIKE = ("--validate", "structure", "--digest", "none", "--durability", "none")
+LIKE = ("--validate", "structure", "--durability", "none")
 ANY = tuple(range(128))
 
 

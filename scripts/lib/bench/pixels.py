@@ -135,7 +135,7 @@ class Resizing:
 
     def run(self, *options):
         words = [self.bench.program("prefetch-coord"), "run", self.list, "--cache", self.cache, "-n", "1", "--allow-net", "127.0.0.0/8"]
-        return self.bench.run([*words, "--max-per-host", "0", "--quiet", "--validate", "structure", "--digest", "none", *options])
+        return self.bench.run([*words, "--max-per-host", "0", "--quiet", "--validate", "structure", *options])
 
     def resize(self, repetition, kind):
         """CPU seconds of the whole command over the cached originals. The quality makes another variant of each repetition."""
@@ -153,7 +153,7 @@ class Resizing:
     def table(self, kind, repetition):
         """Path of the variant of each photograph, by number."""
         out = self.bench.path("out.jsonl")
-        words = [self.bench.program("prefetch-coord"), "export", f"{kind}-{repetition}", "--to", "jsonl", "-o", out, "--cache", self.cache]
+        words = [self.bench.program("prefetch-coord"), "export", f"{kind}-{repetition}", "--format", "jsonl", "-o", out, "--cache", self.cache]
         self.bench.run([*words, "--force"] if os.path.exists(out) else words)
         with open(out, encoding="utf-8") as file:
             rows = [json.loads(line) for line in file]

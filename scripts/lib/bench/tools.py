@@ -51,11 +51,11 @@ def all_tools(binaries, bare, urls, list_path, work):
         words += ["--force-directories", "--no-host-directories", "-P", folder, "--tries=1", "--no-robots", "--no-hsts"]
         return words
 
-    like = ("--max-concurrent-downloads", str(EACH), "--validate", "structure", "--digest", "none", "--durability", "none")
+    like = ("--max-concurrent-downloads", str(EACH), "--validate", "structure", "--durability", "none")
     like += ("--max-per-host", "0")
     names = {
         "like": f"{PROCESSES} workers, " + " ".join(like),
-        "ours": f"{PROCESSES} workers, defaults: --max-concurrent-downloads auto --validate decode --digest sha256 --durability batch",
+        "ours": f"{PROCESSES} workers, defaults: --max-concurrent-downloads auto --validate decode --durability batch",
         "bare": f"{PROCESSES} processes x {EACH}, no check, no sync",
         "decode": f"{PROCESSES} processes x {EACH}, full decode, SHA-256, syncfs every 256 files",
     }

@@ -111,11 +111,11 @@ class Trial:
 
     def look(self):
         """Everything is there, whole and counted; what was found beside it."""
-        missing = self.on_cache("exists", "-", text="".join(url + "\n" for url in self.urls), codes=(0, 1)).split()
+        missing = self.on_cache("path", "--missing", "-", text="".join(url + "\n" for url in self.urls), codes=(0, 66)).split()
         must(not missing, f"{len(missing)} counted URLs are not there")
         verify = json.loads(self.on_cache("verify", "--json", codes=(0, 1)))
         must(verify["checked"] == self.count and not verify["damaged"], f"verify: {verify}"[:400])
-        usage = json.loads(self.on_cache("stat", "--json"))
+        usage = json.loads(self.on_cache("ls", "--summary", "--json"))
         must(usage["count"] == self.count, f"du counts {usage['count']}")
         plan = json.loads(self.on_cache("gc", "--max-size", "1000GB", "--dry-run", "--json"))["remaining"]
         must(plan["count"] == self.count, f"gc counts {plan['count']}")

@@ -24,6 +24,8 @@ CHANGING = (
     "mkdir,mkdirat,rmdir,openat2,write,writev,pwrite64,pwritev,ftruncate,fallocate,link,linkat,symlinkat,rename,renameat,renameat2,unlink,"
     "unlinkat,fsetxattr,setxattr,fremovexattr,fchmod,fchmodat,fchown,utimensat,flock,fcntl,copy_file_range,fsync,fdatasync,syncfs,exit_group"
 ).split(",")
+# As on a file system that has neither unnamed files nor attributes.
+PLAIN = ["-e", "inject=access:error=ENOENT", "-e", "inject=fsetxattr,setxattr:error=EOPNOTSUPP"]
 # Of these only the calls that make or lock something.
 ONLY_WITH = {"openat2": ("O_CREAT", "O_TMPFILE"), "fcntl": ("SETLK",)}
 
@@ -64,11 +66,11 @@ class Bench:
             raise AssertionError(f"verify: {verify.stdout}{verify.stderr}")
         return int(verify.stdout.split(" file")[0].split()[-1].replace(",", ""))
 
-    def calls(self, words):
+    def calls(self, words, inject=()):
         """Of the thread that works on the cache, from its first word of the cache on: how many system calls it makes, and those of them that
         can change a disk, each with its number among those of its name."""
         log = self.work / "calls"
-        done = run(["strace", "-f", "-s", "400", "-o", str(log), *words])
+        done = run(["strace", "-f", "-s", "400", "-o", str(log), *inject, *words])
         if done.returncode != 0:
             raise AssertionError(f"{words}: {done.stderr}")
         threads = {}
@@ -90,32 +92,31 @@ class Bench:
                 return len(calls) - first, found
         raise AssertionError(f"{words}: no call names the cache")
 
-    def kill(self, words, call):
+    def kill(self, words, call, inject=()):
         """True where it was killed there, false where it ended before."""
         name, number = call
-        inject = f"inject={name}:signal=SIGKILL:when={number}"
-        done = run(["strace", "-f", "-qq", "-o", "/dev/null", "-e", f"trace={name}", "-e", inject, *words])
+        done = run(["strace", "-f", "-qq", "-o", "/dev/null", "-e", f"trace={name}", "-e", f"inject={name}:signal=SIGKILL:when={number}", *inject, *words])
         return done.returncode != 0
 
 
 def publish(bench, most, step, mode):
     """`mode`: whether the cache is there already, and whether it has unnamed files and attributes."""
-    words = [bench.coord, "cache", "put", bench.url, str(bench.image), "--cache", str(bench.cache)]
-    words += ["--plain-files"] if mode == "plain" else []
+    words = [bench.coord, "cache", "import", str(bench.image), "--url", bench.url, "--cache", str(bench.cache)]
+    inject = PLAIN if mode == "plain" else []
     first = "http://h/other.png"
 
     def prepare():
         bench.clear()
         if mode != "new":
-            run([*words[:3], first, *words[4:]])
+            run([*words[:5], first, *words[6:]])
 
     base = 0 if mode == "new" else 1
     prepare()
-    total, calls = bench.calls(words)
+    total, calls = bench.calls(words, inject)
     killed = done = litter = 0
     for call in calls[:most:step]:
         prepare()
-        killed += bench.kill(words, call)
+        killed += bench.kill(words, call, inject)
         there = bench.path().exists()
         if there and bench.path().read_bytes() != bench.image.read_bytes():
             raise AssertionError(f"call {call}: the file is torn")
@@ -146,7 +147,7 @@ def sweep(bench, most, step):
 
     def prepare():
         bench.clear()
-        run([bench.coord, "cache", "put", bench.url, str(bench.image), "--cache", str(bench.cache)])
+        run([bench.coord, "cache", "import", str(bench.image), "--url", bench.url, "--cache", str(bench.cache)])
         fill(str(bench.cache), bench.keys, body, age=86_400)
 
     prepare()

@@ -30,7 +30,7 @@ def compare(coord, kind, cut, copied, urls):
     there = run(coord, "cache", "verify", "--cache", str(copied / "cache"), check=False)
     text = "".join(url + "\n" for url in urls)
     missing = subprocess.run(
-        [coord, "cache", "exists", "-", "--cache", str(copied / "cache")], input=text, text=True,
+        [coord, "cache", "path", "--missing", "-", "--cache", str(copied / "cache")], input=text, text=True,
         stdout=subprocess.PIPE).stdout.split()
     # A file that is damaged is in the copy too: only those that were counted matter.
     damaged = {line.split(": ")[1] for line in there.stdout.splitlines() if line.startswith("damaged: ")}

@@ -53,7 +53,7 @@ def main():
                 sys.exit("error: the run did not end with skipped URLs alone")
             out = work / f"{name}-shards"
             subprocess.run(
-                [coord, "export", "--to", "webdataset", str(out), "--per-shard", str(PER_SHARD), "--cache", str(work / name)], check=True)
+                [coord, "export", "--format", "webdataset", "--out", str(out), "--per-shard", str(PER_SHARD), "--cache", str(work / name)], check=True)
             shards.append(sorted(out.iterdir()))
         same = [one.read_bytes() == two.read_bytes() for one, two in zip(*shards, strict=True)]
         found = 0

@@ -20,7 +20,7 @@ LEASE = 2.0
 # What a command may end with: success, skipped URLs or something found, and the documented errors (docs/CHECKS.md, 7).
 DOCUMENTED = {0, 1, 3, 4, 64, 65, 66, 69, 70, 73, 74, 75, 77, 78}
 WORKER = ["--lease", "2s", "--allow-net", "127.0.0.0/8", "--max-concurrent-downloads", "8"]
-WORKER += ["--drain-timeout", "1s", "--quiet", "--host-timeout", "2s"]
+WORKER += ["--drain-timeout", "1s", "--quiet"]
 # Keys: one that gets a wrong type, and one for its value; argument: a type that is wrong if there is none yet. In one step, since a script of
 # another worker may make the key just now. Returns the wrong type.
 SPOIL = """

@@ -46,12 +46,12 @@ async def control(cell):
     await cell.submit(batch, "--priority", "low")
     await cell.finished(batch, 8)
     await cell.do("pause", batch.name)
-    await cell.do("reprioritise", batch.name, "high", "--order", "lifo")
+    await cell.do("set", batch.name, "--priority", "high", "--order", "lifo")
     await cell.do("resume", batch.name)
-    await cell.do("workers", "set", "--all", "--max-concurrent-downloads", "3")
+    await cell.do("set", "--all", "--max-concurrent-downloads", "3")
     await cell.do("pause", "--all")
     await cell.do("resume", "--all")
-    await cell.do("workers", "set", "--all", "--default")
+    await cell.do("set", "--all", "--default")
     if worker.child.returncode is None and await cell.redis("ZSCORE", cell.key("workers"), worker.name):
         # One that was told LOST has another name meanwhile.
         await cell.do("pause", "--worker", worker.name, good=(0, 3, 66))

@@ -28,7 +28,7 @@ class Tool:
 
     def verdicts(self, folder, count):
         """Of the files in a folder: why they are refused, by name. One import, at the level `decode`."""
-        words = ["import", folder, "--from", "folder", "--base-url", "http://pictures.test/", "--cache", self.work / "verdicts"]
+        words = ["cache", "import", folder, "--from", "folder", "--base-url", "http://pictures.test/", "--cache", self.work / "verdicts"]
         done = self.ran([*map(str, words), "--validate", "decode", "--json"], (0, 1))
         start = f"refused: {folder}/"
         refused = dict(line[len(start) :].split(": ", 1) for line in done.stderr.splitlines() if line.startswith(start))

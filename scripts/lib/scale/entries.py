@@ -48,7 +48,7 @@ class Entries:
         with open(path, "w", encoding="ascii") as file:
             file.writelines(f"{text}\n" for text in keys)
         # `exec`: the process that is measured is the program.
-        words = ["/bin/sh", "-c", 'exec "$0" "$@" <"$LIST"', *self.coord("exists", "-")]
+        words = ["/bin/sh", "-c", 'exec "$0" "$@" <"$LIST"', *self.coord("path", "--missing", "-")]
         os.environ["LIST"] = path
         child = self.rig.run(words, f"cache-{name}", codes)
         self.row(what, child, len(keys), "a URL")
@@ -58,20 +58,20 @@ class Entries:
         say(f"cache: making {self.count:,} files")
         # A folder for all, and what an opened cache has besides.
         image = self.write_image()
-        put = self.rig.run(self.coord("put", key(0), image), "cache-put")
+        put = self.rig.run(self.coord("import", image, "--url", key(0)), "cache-put")
         os.remove(put.text().strip())
         fill_many(self.cache, self.count, key, self.body, age=self.count)
         os.sync()
         say("cache: measuring")
         noise, section, count = Noise(self.rig), self.section, self.count
         some = random.Random(1).sample(range(count), min(LOOKUPS, count))
-        found = self.look_up("hits", f"`cache exists -`, {len(some):,} URLs that are there", [key(number) for number in some], (0,))
+        found = self.look_up("hits", f"`cache path --missing -`, {len(some):,} URLs that are there", [key(number) for number in some], (0,))
         section.exact("of them missing", 0, len(found.text().splitlines()))
-        gone = self.look_up("misses", f"`cache exists -`, {len(some):,} that are not", [key(count + number) for number in some], (1,))
+        gone = self.look_up("misses", f"`cache path --missing -`, {len(some):,} that are not", [key(count + number) for number in some], (66,))
         section.exact("of them missing", len(some), len(gone.text().splitlines()))
-        usage = self.measure("stat", "stat", "--json")
-        section.exact("`cache stat` counts", count, json.loads(usage.text())["count"])
-        self.row("`cache stat`", usage, count)
+        usage = self.measure("stat", "ls", "--summary", "--json")
+        section.exact("`cache ls --summary` counts", count, json.loads(usage.text())["count"])
+        self.row("`cache ls --summary`", usage, count)
         verify = self.measure("verify", "verify", "--json")
         result = json.loads(verify.text())
         section.exact("`cache verify` checks", count, result["checked"])

@@ -184,7 +184,7 @@ def failing(rig, count, wanted):
     )
     settled(section, result, counts, count, "httpError")
     section.exact("`skipped`", count, result["skipped"])
-    section.exact("details kept (`--keep-details`)", min(DETAILS, count), details(redis, result))
+    section.exact("details kept", min(DETAILS, count), details(redis, result))
     section.exact("failed URLs listed", count, redis.command("SCARD", "prefetch:{default}:failed"))
     section.row("Redis memory, after less before", "", f"{mebibytes(cost['left']):,.0f} MiB, {cost['left'] / count:.0f} bytes a URL")
     section.at_most("coordinator, peak RSS", 64, mebibytes(child.peak), "MiB")
@@ -221,7 +221,7 @@ def listed(rig, count, path, redis, was_exact):
     )
     section.row("counts of the run before", "exact", "exact" if was_exact else "not exact", was_exact)
     settled(section, result, counts, count, "blacklisted")
-    section.exact("details kept (`--keep-details`)", min(DETAILS, count), details(redis, result))
+    section.exact("details kept", min(DETAILS, count), details(redis, result))
     section.exact("failed URLs listed", count, redis.command("SCARD", "prefetch:{default}:failed"))
     section.row("Redis memory, after less before", "", f"{mebibytes(cost['left']):,.0f} MiB, the details and the outcomes of this run")
     section.row(

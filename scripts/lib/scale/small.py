@@ -190,7 +190,7 @@ def wake_ups(rig, redis, count):
         monitor = Connection(redis.socket)
         monitor.command("MONITOR")
         child = rig.run(
-            [rig.program("coord"), "submit", path, "--redis", redis.url, "--from-cache-only", "--name", f"one-{number}"], "one")
+            [rig.program("coord"), "submit", path, "--redis", redis.url, "--options", "fromCacheOnly", "--name", f"one-{number}"], "one")
         rig.children.remove(child)
         pushed = None
         while True:

@@ -92,7 +92,7 @@ take_images_out() {
     stack --profile tools run --rm -T -v "$work/urls.txt:/urls.txt:ro" coord submit --wait --timeout 5s --max-per-host 0 --quiet /urls.txt >"$work/submit.log" 2>&1 || code=$?
     [ $code -eq 3 ] || { cat "$work/submit.log" >&2; fail "submit --wait ended with $code in place of 3" "see the lines above" 1; }
     stack --profile tools run --rm -T --user "$(id -u):$(id -g)" -v "$work/images:/images" -v "$work/urls.txt:/urls.txt:ro" \
-        coord export --to files /images >"$work/export.log" 2>&1 \
+        coord export --format files --out /images >"$work/export.log" 2>&1 \
         || { cat "$work/export.log" >&2; fail "the images cannot be exported" "see the lines above" 1; }
     want=$(awk -F '\t' '$3 == "downloaded"' "$work/manifest" | wc -l)
     got=$(find "$work/images" -type f | wc -l)

@@ -1,0 +1,66 @@
+internal import Glibc
+internal import Prefetch
+internal import Redis
+
+/// Writes the page of a batch.
+struct BatchReport: Sendable {
+    let queue: PrefetchQueue
+    let id: String
+    /// Where the list is now, if not where it was read.
+    var listPath: String?
+
+    /// * `path`: nil is standard output.
+    /// - Throws: `configuration` for a terminal; `cacheUnavailable` where the file cannot be written.
+    static func check(_ path: String?) throws(PrefetchError) {
+        guard path != nil || isatty(STDOUT_FILENO) == 0 else {
+            throw PrefetchError(
+                .configuration, "a page is nothing to read on a terminal", hint: "name a file: -o report.html")
+        }
+        if let path { try OutputFile.check(path) }
+    }
+
+    func write(to path: String?, overwrites: Bool) async throws {
+        if let path { try await check(path, overwrites: overwrites) }
+        let text = try await page().html.text
+        guard let path else { return Console.print(Array(text.utf8)) }
+        let file = try OutputFile(path: path)
+        try file.write(Array(text.utf8))
+        try file.commit()
+        Console.note("\(TerminalText.escaped(path)): \(Wording.bytes(text.utf8.count))")
+    }
+
+    /// Looks whether a page may replace what is there.
+    private func check(_ path: String, overwrites: Bool) async throws {
+        let chain = try await BatchChain.read(id, queue: queue)
+        try ReplacedFile.refuse(path, over: BatchOutput.lists(of: chain) + [listPath].compactMap { $0 })
+        guard !overwrites, let file = ReplacedFile(path) else { return }
+        guard ReportPage.isReport(file.head(4096), of: id) else { throw file.refusal("a report of this batch") }
+    }
+
+    private func page() async throws -> ReportPage {
+        guard let look = try await queue.views.look(at: id) else {
+            throw PrefetchError(.notFound, "there is no batch '\(id)'", hint: "see them all: prefetch-coord status")
+        }
+        var page = ReportPage(look: look)
+        page.names = try await queue.workerRecords.all().filter { look.counts[$0.id] != nil }
+            .compactMap(\.report.names).reduce(NameReport(), +)
+        page.failures = try await failures(look.status)
+        return page
+    }
+
+    private func failures(_ status: BatchStatus) async throws -> [FailureDetail] {
+        var failures: [FailureDetail] = []
+        do throws(PrefetchError) {
+            try await FailureReader(queue: queue, status: status, listPath: listPath).forEach { failure in
+                failures.append(failure)
+                return failures.count < ReportPage.maxFailures
+            }
+        } catch {
+            guard listPath == nil, error.kind == .notFound || error.kind == .unreadableList else { throw error }
+            // Some skipped URLs have only an outcome, and the list is gone: show those with details.
+            failures = try await queue.results.someFailures(of: id, most: ReportPage.maxFailures)
+                .sorted { $0.key < $1.key }.map(\.value)
+        }
+        return failures
+    }
+}

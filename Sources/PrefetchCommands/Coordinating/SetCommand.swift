@@ -1,0 +1,116 @@
+internal import ArgumentParser
+internal import Prefetch
+internal import Redis
+internal import WebImage
+
+/// `prefetch-coord set`: what can be changed while a batch runs.
+struct SetCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "set",
+        abstract: "Change the priority of a running batch, or the transfers of workers.",
+        usage: "prefetch-coord set <batch> | --worker <name> | --all <options>",
+        discussion: """
+            Examples:
+              prefetch-coord set urls-7f3a --priority high --cache ./cache
+              prefetch-coord set urls-7f3a --order lifo
+              prefetch-coord set --all --max-concurrent-downloads 8
+              prefetch-coord set --worker host:4711 --max-concurrent-downloads auto
+              prefetch-coord set --all --default
+
+            A batch has --priority and --order. Of 16 URLs, high gets 11, normal 4 and low 1;
+            those without URLs leave theirs to the others. Jobs that workers have taken
+            already are not recalled.
+
+            Workers have --max-concurrent-downloads and --default, which take effect within
+            two seconds. --all also holds for workers that join later and replaces the
+            settings of single workers.
+            """)
+
+    @Argument(help: "Batch, or the beginning of its name.")
+    var batch: String?
+
+    @Option(help: .name("One worker, by its name or the beginning of it."))
+    var worker: String?
+
+    @Flag(help: "All workers of the queue, including those that join later.")
+    var all = false
+
+    @Option(help: "Priority among the batches of the queue: high, normal or low.")
+    var priority: PrefetchPriority?
+
+    @Option(help: "Which jobs start first: fifo or lifo.")
+    var order: PrefetchOrder?
+
+    @Option(
+        name: .customLong("max-concurrent-downloads"),
+        help: ArgumentHelp(
+            "Transfers a worker runs at once, 1 to 4096; auto: it finds the number while it works.",
+            discussion: "A number is a maximum. With auto, transfers that receive no data run beside the others.",
+            valueName: "n|auto"))
+    var maxConcurrentDownloads: ConcurrentDownloads?
+
+    @Flag(
+        name: .customLong("default"),
+        help: "Reset to the startup value; one worker: to the value of --all, if set.")
+    var isDefault = false
+
+    @OptionGroup(title: "Redis") var location: RedisLocation
+
+    func validate() throws {
+        guard (batch == nil ? 0 : 1) + (worker == nil ? 0 : 1) + (all ? 1 : 0) == 1 else {
+            throw ValidationError("give one of: a batch, --worker NAME, --all")
+        }
+        let (isOfBatch, isOfWorkers) = (priority != nil || order != nil, maxConcurrentDownloads != nil || isDefault)
+        guard batch == nil else {
+            guard isOfBatch, !isOfWorkers else { throw ValidationError("a batch has --priority and --order") }
+            return
+        }
+        if worker?.isEmpty == true {
+            throw ValidationError("the name of a worker is empty: prefetch-coord workers has them")
+        }
+        guard !isOfBatch, (maxConcurrentDownloads != nil) != isDefault else {
+            throw ValidationError("workers have --max-concurrent-downloads N|auto, or --default")
+        }
+        try maxConcurrentDownloads?.check()
+    }
+
+    func run() async throws {
+        try await Session.with(location) { session in
+            if let batch { try await setBatch(batch, session.queue) } else { try await setWorkers(session.queue) }
+        }
+    }
+
+    private func setBatch(_ name: String, _ queue: PrefetchQueue) async throws {
+        let id = try await queue.catalog.resolve(name)
+        switch try await queue.control.reprioritise(batch: id, priority: priority, order: order) {
+        case .gone: throw PauseArguments.gone(.batch(id))
+        case .over(let state): Console.print("\(TerminalText.escaped(id)) is \(state) already")
+        case .changed(let before, let now):
+            var parts = ["\(TerminalText.escaped(id))  priority \(now.priority.rawValue)"]
+            if before.priority != now.priority { parts[0] += ", was \(before.priority.rawValue)" }
+            parts.append("order \(now.order.rawValue)")
+            if before.order != now.order { parts[1] += ", was \(before.order.rawValue)" }
+            Console.print(parts.joined(separator: "  "))
+        }
+    }
+
+    private func setWorkers(_ queue: PrefetchQueue) async throws {
+        var name: String?
+        if let worker { name = try await queue.workerRecords.resolve(worker) }
+        let told = try await queue.control.setConcurrency(maxConcurrentDownloads, worker: name)
+        if let name, told == 0 { throw PauseArguments.gone(.worker(name)) }
+        let count = maxConcurrentDownloads.map { setting in
+            setting.count.map { "at most \(Wording.count($0, "transfer")) in flight" }
+                ?? "auto: finds its number of transfers"
+        }
+        if let name {
+            let fallback = try await queue.views.snapshot(newest: 0).orders.concurrency
+            let before = fallback.map { "\($0) at once, as set with --all" } ?? "as at its start"
+            Console.print("worker \(TerminalText.escaped(name)): \(count ?? before)")
+        } else {
+            let who = "all workers of queue '\(queue.catalog.queueName)'"
+            Console.print("\(who): \(count.map { "\($0) each" } ?? "as they were started")")
+            if told == 0 { Console.note("no worker is there now; those that come will keep to it") }
+        }
+    }
+}

@@ -203,11 +203,11 @@ struct DashTests {
             #expect(lines.count == rows)
             #expect(!frame.stdout.contains("\u{1B}") && frame.stdout.contains("1 / 10"))
         }
-        let coloured = try await b.coord(["dash", "--once", "--color", "always"])
+        let coloured = try await b.shell(b.coordWords("dash --once"), environment: ["FORCE_COLOR": "1"])
         await coloured.wait()
         #expect(coloured.stdout.contains("\u{1B}[32m"))
         for arguments in [
-            ["--size", "80x24"], ["--refresh", "0.1"], ["--once", "--size", "80"], ["--color", "blue"],
+            ["--size", "80x24"], ["--refresh", "0.1"], ["--once", "--size", "80"],
         ] {
             #expect(await (try await b.coord(["dash"] + arguments)).wait() == .exited(64), "\(arguments)")
         }

@@ -167,7 +167,7 @@ struct EngineTests {
         origin.route("/half", OriginResponse(body: Array(bytes.prefix(bytes.count / 2))))
         origin.route("/moved", .redirect(to: "/a"))
         let file = list(["/a", "/half", "/moved"].map { origin.url($0) })
-        let strict = ["--user-agent", "me", "-H", "X-Own: 1", "--tries", "1"]
+        let strict = ["-H", "User-Agent: me", "-H", "X-Own: 1", "--tries", "1"]
         let first = try await ran(["run", file] + strict + base, exits: 3)
         #expect(first.contains(#""downloaded":2"#) && first.contains(#""badImage":1"#), "\(first)")
         #expect(origin.requests.allSatisfy { $0.header("User-Agent") == "me" && $0.header("X-Own") == "1" })
@@ -220,7 +220,7 @@ struct EngineTests {
         origin.setFallback { _ in OriginResponse(status: 503) }
         let bytes = png(1).body
         for path in ["/large", "/small"] { origin.route(path, OriginResponse(body: bytes)) }
-        let hasty = ["--tries", "1", "--user-agent", "hasty/1", "-H", "Referer: http://secret.test/"]
+        let hasty = ["--tries", "1", "-H", "User-Agent: hasty/1", "-H", "Referer: http://secret.test/"]
         _ = try await b.submit([origin.url("/a"), origin.url("/small")], as: "hasty", hasty)
         let limited = ["--tries", "2", "--max-size", "\(bytes.count - 1)"]
         _ = try await b.submit([origin.url("/b"), origin.url("/large")], as: "limited", limited)
@@ -243,7 +243,7 @@ struct EngineTests {
         #expect(await shown.wait() == .exited(0))
         #expect(
             shown.stdout.contains(
-                #""requests":{"header":"Referer","user_agent":"hasty/1","tries":"1","ignore_robots_tag":"no"}"#))
+                #""requests":{"header":"User-Agent,Referer","tries":"1","ignore_robots_tag":"no"}"#))
         #expect(!shown.stdout.contains("secret.test"))
         let retry = try await b.coord(["retry", "hasty", "--tries", "2"])
         #expect(await retry.wait() == .exited(0), "\(retry.stderr)")

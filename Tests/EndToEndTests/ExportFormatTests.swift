@@ -275,12 +275,12 @@ struct ExportFormatTests {
         #expect(lines[2] == "\(url(0))\t\(SHA256.hash(body(0)).hex)\t\(body(0).count)\t16x12")
 
         let fresh = folder.path("fresh")
-        try await fetch(lock, into: fresh, exits: 0, ["--locked"])
+        try await fetch(lock, into: fresh, exits: 0)
         // One has changed at the origin since.
         let changed = GeneratedImage.png(seed: 77, width: 16, height: 12)
         origin.route("/p/2.img?a=b.jpg", OriginResponse(body: changed))
         let late = folder.path("late")
-        try await fetch(lock, into: late, ["--locked"])
+        try await fetch(lock, into: late)
         let disk = try DiskCache(directory: late)
         #expect(try disk.audit.count().images == 5 && disk.find(forKey: url(2), atLeast: .none)?.bytes() == nil)
         let failures = try await ran(["failures", "--json", "--cache", late])
@@ -298,14 +298,10 @@ struct ExportFormatTests {
         // What the cache has under the URL, with other bytes, is no hit; without a network it ends as mismatch and stays.
         let other = GeneratedImage.png(seed: 5, width: 5, height: 5)
         try disk.images.storeVerified(other, forKey: url(4), level: .decode)
-        try await fetch(lock, into: late, ["--locked", "--options", "fromCacheOnly"])
+        try await fetch(lock, into: late, ["--options", "fromCacheOnly"])
         #expect(try disk.find(forKey: url(4), atLeast: .none)?.bytes() == other)
-        try await fetch(lock, into: late, exits: 0, ["--locked"])
+        try await fetch(lock, into: late, exits: 0)
         #expect(try disk.find(forKey: url(4), atLeast: .none)?.bytes() == body(4))
-
-        // A list without digests is none.
-        try await ran(
-            ["run", list([url(0)], "plain.txt"), "--locked", "--cache", late, "-q"], exits: 65, says: "no SHA-256")
     }
 
     @Test("Numbered files, a manifest and a folder come into the cache; what is no image is named")

@@ -107,7 +107,7 @@ struct HintTests {
         #expect(try await said("http://pictures.test/3.png").contains("--contact") == false)
         #expect(try await said("http://8.8.8.8/4.png").contains("note: 8.8.8.8 and others"))
         for option in [
-            ["--contact", "me@example.org"], ["--user-agent", "mine"],
+            ["--contact", "me@example.org"], ["-H", "User-Agent: mine"],
             ["--connect-to", "pictures.example.org:80:127.0.0.1:80"], ["--quiet"],
         ] {
             #expect(try await said("http://pictures.example.org/5.png", option).contains("--contact") == false)

@@ -170,25 +170,6 @@ struct PolitenessTests {
         return sum
     }
 
-    @Test("--max-per-address of a batch holds over all workers")
-    func addressLimit() async throws {
-        let bench = try await FaultBench(appendOnly: false, delay: 0)
-        bench.origin.setFallback { _ in OriginResponse(fault: .stallBeforeHeader) }
-        let workers = try await bench.workers(3, ["--max-concurrent-downloads", "auto"])
-        try await until { try await bench.queue.workers.names().count == 3 }
-        let words = ["submit", bench.list(40), "--job-size", "1", "--window", "all", "--timeout", "100s"]
-        try await bench.ran(words + ["--max-per-address", "5"])
-        await bench.origin.waitForRequests(5)
-        try await until { try await stalled(bench) == 5 }
-        #expect(bench.origin.requestCount() == 5)
-        let share = "\(bench.queue.keys.root):conns:addr:127.0.0.1:\(bench.origin.port)"
-        #expect(try await bench.redis("HLEN", share).int ?? 0 > 0)
-        for worker in workers {
-            worker.signal(SIGKILL)
-            _ = await worker.wait()
-        }
-    }
-
     @Test("--max-per-host of a batch holds over all workers, for literal addresses too")
     func limitOfBatch() async throws {
         let bench = try await FaultBench(appendOnly: false, delay: 0)

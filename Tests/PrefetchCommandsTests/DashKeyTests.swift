@@ -181,18 +181,17 @@ struct DashKeyTests {
         #expect(DashFixture.frame(state, 80, 24).contains { $0.text.hasSuffix("node-b:978 is lost") })
     }
 
-    @Test("NO_COLOR, CLICOLOR_FORCE, FORCE_COLOR, TERM and --color, in their order")
+    @Test("NO_COLOR, CLICOLOR_FORCE, FORCE_COLOR and TERM, in their order")
     func colour() {
-        func isOn(_ choice: ColourChoice, _ environment: [String: String], _ isTerminal: Bool) -> Bool {
-            choice.isOn(1, environment: environment) { _ in isTerminal }
+        func isOn(_ environment: [String: String], _ isTerminal: Bool) -> Bool {
+            Colours.areOn(1, environment: environment) { _ in isTerminal }
         }
         let xterm = ["TERM": "xterm"]
-        #expect(isOn(.auto, xterm, true) && !isOn(.auto, xterm, false))
-        #expect(!isOn(.auto, ["TERM": "dumb"], true) && !isOn(.auto, [:], true))
-        #expect(!isOn(.auto, xterm.merging(["NO_COLOR": "1", "FORCE_COLOR": "1"]) { $1 }, true))
-        #expect(isOn(.auto, xterm.merging(["NO_COLOR": ""]) { $1 }, true))
-        #expect(isOn(.auto, ["CLICOLOR_FORCE": "1"], false) && isOn(.auto, ["FORCE_COLOR": "1"], false))
-        #expect(!isOn(.auto, ["CLICOLOR_FORCE": "0"], false))
-        #expect(isOn(.always, ["NO_COLOR": "1"], false) && !isOn(.never, ["FORCE_COLOR": "1"], true))
+        #expect(isOn(xterm, true) && !isOn(xterm, false))
+        #expect(!isOn(["TERM": "dumb"], true) && !isOn([:], true))
+        #expect(!isOn(xterm.merging(["NO_COLOR": "1", "FORCE_COLOR": "1"]) { $1 }, true))
+        #expect(isOn(xterm.merging(["NO_COLOR": ""]) { $1 }, true))
+        #expect(isOn(["CLICOLOR_FORCE": "1"], false) && isOn(["FORCE_COLOR": "1"], false))
+        #expect(!isOn(["CLICOLOR_FORCE": "0"], false))
     }
 }

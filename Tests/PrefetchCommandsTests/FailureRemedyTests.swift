@@ -14,7 +14,7 @@ struct FailureRemedyTests {
     private static let credentials =
         "give credentials that these servers accept: --user NAME:PASSWORD, --bearer TOKEN or --netrc FILE"
     private static let caller =
-        "say who you are with --contact or --user-agent, or add what they expect with --header 'Referer: …'"
+        "say who you are with --contact, or add what they expect with --header 'Referer: …'"
     private static let lapse =
         "correct the list; they are requested again once their blacklist entries lapse (--blacklist-ttl)"
     private static let later = "retry later, or with more --tries"

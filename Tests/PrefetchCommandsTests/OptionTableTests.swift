@@ -53,7 +53,7 @@ struct OptionTableTests {
         "--resume",
         "--slot", "--allow-failures", "--json", "--quiet",
         "--version", "--help", "--workers", "--manifest", "--overwrite", "--out", "--format", "--caption-column",
-        "--burst", "--progress", "--color",
+        "--burst", "--progress",
         "--dry-run", "--limit", "--log-format", "--show-secrets",
     ]
 

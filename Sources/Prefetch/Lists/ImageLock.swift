@@ -6,7 +6,7 @@ package import WebImage
 package struct ImageLock: Sendable, Equatable {
     /// The head of a lock, comments for a list.
     package static let head =
-        "# prefetch.lock 1\n# url, sha256, bytes, pixels; prefetch-coord run --locked fetches and checks it\n"
+        "# prefetch.lock 1\n# url, sha256, bytes, pixels; prefetch-coord run fetches and checks it\n"
 
     package var url: String
     package var digest: Digest

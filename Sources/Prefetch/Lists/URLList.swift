@@ -89,16 +89,6 @@ package struct URLList: Sendable, Equatable {
         }
     }
 
-    /// The first entry's line without a SHA-256, for lists in which each must have one.
-    package func firstUnlocked() throws(PrefetchError) -> Int? {
-        var reader = try LineReader(path: path)
-        while let line = try reader.next() {
-            guard let entry = Self.entry(line, number: reader.lineNumber) else { continue }
-            if entry.digest == nil { return entry.line }
-        }
-        return nil
-    }
-
     /// Whether a line is an entry, good or bad: not blank and no comment.
     static func isEntry(_ line: [UInt8]) -> Bool { line.first.map { $0 != UInt8(ascii: "#") } ?? false }
 

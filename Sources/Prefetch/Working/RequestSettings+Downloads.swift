@@ -9,7 +9,6 @@ extension RequestSettings {
         if let contact = all.contact {
             downloads.setValue(WebImage.userAgent(contact: contact), forHTTPHeaderField: "User-Agent")
         }
-        if let userAgent = all.userAgent { downloads.setValue(userAgent, forHTTPHeaderField: "User-Agent") }
         for header in (all.headers ?? []).compactMap(Self.header) {
             downloads.setValue(header.value.isEmpty ? nil : header.value, forHTTPHeaderField: header.name)
         }
@@ -23,18 +22,10 @@ extension RequestSettings {
             downloads.maxSlowTime = nil
         }
         set(\.maxAttempts, all.tries)
-        if let retried = all.retryOn.flatMap(Self.retried) {
-            downloads.retriedErrors = retried.errors
-            downloads.retriedStatusCodes = retried.statusCodes
-        }
         downloads.maxBodyBytes = min(all.maxSize ?? downloads.maxBodyBytes, maxBytes)
         if let limit = all.maxPerHost {
             downloads.maxConnectionsPerHost = limit > 0 ? limit : nil
             downloads.limitsOpenedAddresses = true
-        }
-        if let limit = all.maxPerAddress {
-            downloads.maxConnectionsPerAddress = limit > 0 ? limit : nil
-            downloads.limitsTransfersToOpenedAddresses = true
         }
         if let rate = all.ratePerHost { downloads.hosts.requestsPerSecond = rate }
         set(\.asksRobots, all.asksRobots)

@@ -250,7 +250,7 @@ extension BatchOutput {
         case csv, tsv
         /// The URLs that were skipped: a list to run again.
         case failed
-        /// URL, SHA-256, length and pixels of each image: what `run --locked` checks.
+        /// URL, SHA-256, length and pixels of each image: what `run` checks.
         case lock
 
         /// How a table is written; nil of what is none.

@@ -88,13 +88,4 @@ extension URLList {
     ) throws(PrefetchError) {
         try GivenList.requireURLs(URLList(path: path, format: table.inputFormat, most: most).total, of: path)
     }
-
-    /// Rejects a `--locked` list with a line that has no SHA-256.
-    /// - Throws: `unreadableList` with the line that has no digest.
-    func check(isLocked: Bool) throws(PrefetchError) {
-        guard isLocked, let line = try firstUnlocked() else { return }
-        throw PrefetchError(
-            .unreadableList, "line \(line) of \(path) has no SHA-256, so the list is not a prefetch.lock",
-            hint: "write one of a batch that is done: prefetch-coord export --format lock --output prefetch.lock")
-    }
 }

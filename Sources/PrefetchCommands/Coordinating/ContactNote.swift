@@ -7,7 +7,8 @@ enum ContactNote {
     static func line(
         for list: URLList, _ requests: RequestSettings, _ fetch: FetchSettings
     ) async throws(PrefetchError) -> String? {
-        guard requests.contact == nil, requests.userAgent == nil else { return nil }
+        let isNamed = fetch.headers.contains { RequestSettings.header($0)?.isNamed("user-agent") == true }
+        guard requests.contact == nil, !isNamed else { return nil }
         let named = fetch.connectTo.compactMap { $0.split(separator: ":").first.map(String.init) }
         var found: String?
         var looked = 0

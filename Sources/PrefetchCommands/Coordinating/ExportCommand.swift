@@ -34,7 +34,7 @@ struct ExportCommand: AsyncParsableCommand {
 
             failed: the skipped URLs, a list to run again.
 
-            lock: URL, SHA-256, bytes and dimensions of each image, for run --locked.
+            lock: URL, SHA-256, bytes and dimensions of each image, a list whose bytes run checks.
 
             html: one page with outcomes, causes, hosts, workers and the first skipped lines;
             no scripts, no external resources, light and dark, printable.

@@ -15,12 +15,11 @@ struct GivenList: Sendable {
     /// * `folder`: where copies are kept instead.
     /// * `copy`: the only path's content, where that was copied already.
     /// * `limit`: the list is cut behind so many entries.
-    /// * `isLocked`: each line has to have its SHA-256.
     /// - Throws: `notFound`, `unreadableList`, also where it has no URL; `inputOutput`, `cacheUnavailable` where it
     ///   cannot be copied. No copy is left then.
     init(
         _ paths: [String], copy: String? = nil, cache: String?, folder: String? = nil, table: TableOptions,
-        limit: Int? = nil, isLocked: Bool = false
+        limit: Int? = nil
     ) throws(PrefetchError) {
         let place = { () throws(PrefetchError) -> String in
             if let folder { folder } else { try Self.folder(cache) }
@@ -33,7 +32,6 @@ struct GivenList: Sendable {
             }
             list.sources = Self.sources(paths)
             try Self.requireURLs(list.total, of: Self.name(of: paths))
-            try list.check(isLocked: isLocked)
             (self.list, isCopy) = (list, false)
             return
         }
@@ -60,7 +58,6 @@ struct GivenList: Sendable {
             if list.path != path { list.sources = Self.sources(paths) }
             self.list = list
             try Self.requireURLs(list.total, of: name)
-            try list.check(isLocked: isLocked)
             table.judge(list.unknownMembers, columns: unused, of: name)
             isCopy = isStream && laidOut == nil && cut == nil
         } catch {
@@ -72,7 +69,7 @@ struct GivenList: Sendable {
 
     /// A list that comes through a pipe, where it is one of lines.
     /// - Returns: the pipe, or the copy of all of it where it has to be whole first; nil: it is no pipe.
-    /// - Throws: as ``init(_:copy:cache:folder:table:limit:isLocked:)``.
+    /// - Throws: as ``init(_:copy:cache:folder:table:limit:)``.
     static func pipe(
         _ paths: [String], cache: String?, table: TableOptions
     ) throws(PrefetchError) -> (pipe: ListPipe?, copy: String)? {

@@ -135,8 +135,7 @@ struct RunCommand: AsyncParsableCommand, BatchOptionGroups, FetchOptionGroups {
 
     private func givenList(_ files: [String]) throws(PrefetchError) -> URLList {
         try GivenList(
-            files, cache: cache, table: tableWithCaptions, limit: part.limit,
-            isLocked: batch.checks.locked
+            files, cache: cache, table: tableWithCaptions, limit: part.limit
         ).list
     }
 

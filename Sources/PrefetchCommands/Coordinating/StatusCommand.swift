@@ -34,9 +34,6 @@ struct StatusCommand: AsyncParsableCommand {
     @Flag(help: "Print all batches.")
     var all = false
 
-    @Option(help: .value("when", "Colours: auto, always or never."))
-    var color = ColourChoice.auto
-
     @OptionGroup(title: "Output") var secrets: SecretOptions
     @OptionGroup(title: "Redis") var location: RedisLocation
 
@@ -98,7 +95,7 @@ struct StatusCommand: AsyncParsableCommand {
         }
     }
 
-    private var isColoured: Bool { color.isOn(STDOUT_FILENO) }
+    private var isColoured: Bool { Colours.areOn(STDOUT_FILENO) }
 
     private func printOne(
         _ status: BatchStatus, _ load: WorkerLoad, _ counts: [String: PrefetchCounts], _ queue: PrefetchQueue

@@ -91,7 +91,7 @@ struct SubmitCommand: AsyncParsableCommand, BatchOptionGroups {
         }
         if wait, progress.mode(verbosity.level) == .json { Console.noteAsJSON() }
         let piped =
-            resume || part.limit != nil || batch.checks.locked
+            resume || part.limit != nil
             ? nil : try GivenList.pipe(files, cache: location.cacheFolder, table: table)
         let pipe = piped?.pipe
         let given = try pipe == nil ? givenList(files, copy: piped?.copy) : nil
@@ -145,8 +145,7 @@ struct SubmitCommand: AsyncParsableCommand, BatchOptionGroups {
     /// The list, read and checked.
     private func givenList(_ files: [String], copy: String?) throws(PrefetchError) -> GivenList {
         try GivenList(
-            files, copy: copy, cache: location.cacheFolder, table: table, limit: part.limit,
-            isLocked: batch.checks.locked)
+            files, copy: copy, cache: location.cacheFolder, table: table, limit: part.limit)
     }
 
     /// The batch of this list that is not sealed.

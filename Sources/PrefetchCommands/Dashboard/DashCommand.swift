@@ -34,9 +34,6 @@ struct DashCommand: AsyncParsableCommand {
     @Option(help: .value("WxH", "With --once: columns and rows. (default: 80x24)"))
     var size: FrameSize?
 
-    @Option(help: .value("when", "Colours: auto, always or never."))
-    var color = ColourChoice.auto
-
     @OptionGroup(title: "Output") var secrets: SecretOptions
     @OptionGroup(title: "Redis") var location: RedisLocation
 
@@ -65,7 +62,7 @@ struct DashCommand: AsyncParsableCommand {
             state.isReadOnly = readonly
             state.place = Self.place(session.redis.redactedURL)
             let glyphs = DashGlyphs(isUnicode: Terminal.isUnicode)
-            let isColoured = color.isOn(STDOUT_FILENO)
+            let isColoured = Colours.areOn(STDOUT_FILENO)
             if once {
                 let reader = DashReader(session.queue)
                 state.take(try await reader.read(DashReader.ReadingRequest(id: state.id)))

@@ -36,8 +36,8 @@ enum ForeignOptions {
         ),
         (["--no-proxy", "--noproxy"], "no proxy is used unless --proxy names one"),
         (
-            ["-A", "-U", "--agent", "--user-agent-token"],
-            "--user-agent TEXT, or --contact URL for the contact address in it"
+            ["-A", "-U", "--agent", "--user-agent", "--user-agent-token"],
+            "--contact URL adds a contact address to the User-Agent, -H 'User-Agent: TEXT' replaces it"
         ),
         (["-e", "--referer", "--referrer"], "-H 'Referer: URL' sends a Referer"),
         (

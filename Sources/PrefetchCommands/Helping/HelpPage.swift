@@ -9,7 +9,7 @@ package struct HelpPage {
     private static let essential: Set<String> = [
         "--redis", "--cache", "--yes", "--max-concurrent-downloads", "--allow-net", "--header", "--proxy", "--tries",
         "--timeout", "--max-per-host", "--rate-per-host", "--validate", "--name", "--priority", "--limit", "--dry-run",
-        "--max-failures", "--url-column", "--refresh-cached", "--retry-failed", "--user-agent",
+        "--max-failures", "--url-column", "--refresh-cached", "--retry-failed", "--contact",
     ]
     private static let labelWidth = 26
 

@@ -70,7 +70,7 @@ struct CheckArguments: ParsableArguments {
         name: .customLong("validate"),
         help: .value(
             "level",
-            "How far an image is checked: none, header, structure (every byte, without decoding) or decode (every pixel)."
+            "How far an image is checked: none, header, structure (every byte) or decode (every pixel)."
         ))
     var level = "decode"
 
@@ -82,9 +82,6 @@ struct CheckArguments: ParsableArguments {
             "What a finished image survives: none, batch (power loss after a batch of writes) or file (each file is synced)."
     )
     var durability = "batch"
-
-    @Flag(help: "The list is a prefetch.lock; an image with another SHA-256 than listed ends as mismatch.")
-    var locked = false
 
     func validate() throws {
         guard ValidationLevel(name: level) != nil else {
@@ -110,7 +107,7 @@ struct FailedURLArguments: ParsableArguments {
         help: ArgumentHelp(
             "How long failed URLs are remembered: 12h for all, or by reason: 404=7d,badImage=1d; 0 = forever. (default: 404=7d,410=30d,451=30d,badImage=1d,poison=7d)",
             discussion:
-                "Then one worker requests the URL once. With --blacklist sd3 or sd4 it is remembered forever.",
+                "With --blacklist sd3 or sd4 it is forever.",
             valueName: "age|list"))
     var blacklistTTL: BlacklistTTL?
 
@@ -121,9 +118,8 @@ struct FailedURLArguments: ParsableArguments {
         help: ArgumentHelp(
             "Behave as SDWebImage 3: sd3.",
             discussion: """
-                Implies --blacklist VERSION --blacklist-ttl 0 --tries 1 --ignore-robots-tag, and 3 transfers for run; a cancelled \
-                batch calls neither didFinish nor completion. A batch cancels the one before it that has its --slot, or \
-                without one that of the same user and host.
+                Implies --blacklist sd3 --blacklist-ttl 0 --tries 1 --ignore-robots-tag, and 3 transfers for run. A batch \
+                cancels the one before it of its --slot, else of the same user and host.
                 """, valueName: "version"))
     var compat: String?
 

@@ -46,13 +46,13 @@ struct TransferOptions: ParsableArguments {
     @Option(
         name: .customLong("max-concurrent-downloads"),
         help: ArgumentHelp(
-            "Transfers a worker runs at once, 1 to 4096; auto: it finds the number, 4 to 1024, while it works. (default: auto)",
-            discussion: "A number is a maximum. With auto, transfers that receive no data run beside the others.",
+            "Transfers a worker runs at once, 1 to 4096; auto: it finds the number. (default: auto)",
+            discussion: "A number is a maximum.",
             valueName: "n|auto"))
     var maxConcurrentDownloads: ConcurrentDownloads?
 
     @Option(
-        help: .file("Append each transfer and where its time went to this file, one JSON object per line."),
+        help: .file("Append each transfer to this file, as JSON lines."),
         completion: .file())
     var transferLog: String?
 
@@ -105,7 +105,7 @@ struct NetworkOptions: ParsableArguments {
         name: .customLong("allow-net"),
         help: ArgumentHelp(
             "Allow a private network: 10.0.0.0/8 or 127.0.0.1:8080. Repeatable; adds to PREFETCH_ALLOW_NET.",
-            discussion: "Ports of databases and other services stay closed unless the port is named.",
+            discussion: "Ports of databases and the like have to be named.",
             valueName: "net"))
     var allowNet: [String] = []
 
@@ -113,23 +113,23 @@ struct NetworkOptions: ParsableArguments {
         name: .customLong("deny-net"),
         help: .value(
             "net",
-            "Deny a network even if it is allowed: 10.0.0.5 or 10.0.0.0/8:9090. Repeatable; adds to PREFETCH_DENY_NET.")
+            "Deny a network even if it is allowed. Repeatable; adds to PREFETCH_DENY_NET.")
     )
     var denyNet: [String] = []
 
     @Option(
         name: .customLong("allow-host"),
-        help: .value("host", "Request images of these hosts only: example.org or *.example.org. Repeatable."))
+        help: .value("host", "Request these hosts only: example.org, *.example.org. Repeatable."))
     var allowHosts: [String] = []
 
     @Option(
         name: .customLong("deny-host"),
-        help: .value("host", "Request nothing of a host: example.org or *.example.org. Repeatable."))
+        help: .value("host", "Request nothing of a host or *.domain. Repeatable."))
     var denyHosts: [String] = []
 
     @Option(
         name: .customLong("url-filter"),
-        help: .value("regex", "Request only URLs in which this regular expression matches. Repeatable: all have to."))
+        help: .value("regex", "Request only URLs that match. Repeatable: all have to."))
     var urlFilters: [String] = []
 
     @Option(
@@ -148,25 +148,25 @@ struct NetworkOptions: ParsableArguments {
         ))
     var proxy: String?
 
-    @Option(help: .value("host:port:host:port", "Connect to another host and port, as curl --connect-to. Repeatable."))
+    @Option(help: .value("host:port:host:port", "Connect elsewhere, as curl --connect-to. Repeatable."))
     var connectTo: [String] = []
 
     @Option(
         name: .customLong("dns-servers"),
         help: .value(
             "address,…",
-            "Resolvers to ask: 192.0.2.1, 192.0.2.1:5353 or [2001:db8::1]:53. (default: those of /etc/resolv.conf)"))
+            "Resolvers: 192.0.2.1 or [2001:db8::1]:5353. (default: those of /etc/resolv.conf)"))
     var dnsServers: String?
 
     @Option(
-        name: .customLong("ca-file"), help: .file("Certificate authorities to trust instead of the system's (PEM)."),
+        name: .customLong("ca-file"), help: .file("Certificate authorities to trust (PEM)."),
         completion: .file())
     var caFile: String?
 
     @Option(name: .customLong("ip"), help: .value("version", "Use one version of IP only: 4 or 6. (default: both)"))
     var ipVersion: ImageDownloader.Configuration.IPVersion?
 
-    @Flag(name: .customLong("http2"), help: "Use HTTP/2 if a server offers it: fewer connections, not faster.")
+    @Flag(name: .customLong("http2"), help: "Use HTTP/2 where it is offered.")
     var http2 = false
 
     @Option(

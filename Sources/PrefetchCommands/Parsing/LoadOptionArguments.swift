@@ -10,7 +10,7 @@ struct LoadOptionArguments: ParsableArguments {
     @Option(
         help: .value(
             "=stale",
-            "Revalidate images that are in the cache (ETag, Last-Modified), or with =stale those that Cache-Control no longer calls fresh; a 304 ends as notModified."
+            "Revalidate cached images (ETag, Last-Modified); =stale: those that Cache-Control no longer calls fresh."
         ))
     var refreshCached: Refresh?
 
@@ -22,7 +22,7 @@ struct LoadOptionArguments: ParsableArguments {
 
     @Option(
         help: .list(
-            "Options by SDWebImage's names, separated by commas: fromCacheOnly,handleCookies,... or SDWebImageFromCacheOnly,..."
+            "Options by SDWebImage's names, separated by commas: fromCacheOnly,handleCookies,..."
         ))
     var options: String?
 

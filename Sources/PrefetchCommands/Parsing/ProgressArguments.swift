@@ -15,16 +15,13 @@ enum ProgressMode: String, ExpressibleByArgument, CaseIterable, Sendable {
     case none
 }
 
-/// `--progress` and `--color`, the same on all commands that follow a batch.
+/// `--progress`, the same on all commands that follow a batch.
 struct ProgressArguments: ParsableArguments {
     @Option(
         help: .value(
             "mode", "Progress on standard error: auto, tty, plain, json or none. (default: PREFETCH_PROGRESS, or auto)")
     )
     var progress: ProgressMode?
-
-    @Option(help: .value("when", "Colours: auto, always or never."))
-    var color = ColourChoice.auto
 
     func validate() throws {
         if progress == nil, let word = Self.variable, ProgressMode(rawValue: word) == nil {
@@ -49,7 +46,7 @@ struct ProgressArguments: ParsableArguments {
     }
 
     /// Whether standard error is coloured.
-    var isColoured: Bool { color.isOn(STDERR_FILENO) }
+    var isColoured: Bool { Colours.areOn(STDERR_FILENO) }
 
     private static var variable: String? {
         ProcessInfo.processInfo.environment["PREFETCH_PROGRESS"].flatMap { $0.isEmpty ? nil : $0 }

@@ -5,66 +5,50 @@ internal import WebImage
 /// How the requests of a batch are made: the same on `run`, `submit` and `retry`. They are in the batch's record, and all workers keep to
 /// them. An option that is not given is nil, so that `retry` changes what is given alone.
 struct RequestArguments: ParsableArguments {
-    @Option(help: .value("text", "User-Agent of requests. (default: prefetch/VERSION)"))
-    var userAgent: String?
-
-    @Option(help: .url("Contact address in the User-Agent: https://example.org/bot or me@example.org."))
+    @Option(help: .url("Contact in the User-Agent: a URL or an e-mail address."))
     var contact: String?
 
     @Option(
         name: .customLong("max-per-host"),
         help: ArgumentHelp(
-            "Transfers at once to one host, over all workers of the queue; 0 = no limit. (default: 6)",
+            "Transfers at once to one host, over all workers; 0 = no limit. (default: 6)",
             discussion: "Literal addresses opened by --allow-net are limited only if this option is given.",
             valueName: "n"))
     var maxPerHost: Int?
-
-    @Option(
-        help: ArgumentHelp(
-            "Transfers at once to one IP address and port, whatever its names, over all workers; 0 = no limit. (default: 64)",
-            discussion: "Literal addresses opened by --allow-net are limited only if this option is given.",
-            valueName: "n"))
-    var maxPerAddress: Int?
 
     @Option(
         name: .customLong("rate-per-host"),
         help: ArgumentHelp(
             "Requests per second to one host, over all workers: 20 or 0.5. (default: no limit)",
             discussion:
-                "It holds for this batch and others with the same rate; batches without one do not wait for it.",
+                "Batches without a rate do not wait for it.",
             valueName: "n"))
     var rate: Double?
 
-    @Option(help: .count("Requests for a URL before it ends as failed, 1 to 100. (default: 3)"))
+    @Option(help: .count("Requests for a URL, 1 to 100. (default: 3)"))
     var tries: Int?
 
-    @Option(help: .time("Fail a request that receives no data for this long. (default: 15s)"))
+    @Option(help: .time("Longest time without data. (default: 15s)"))
     var timeout: TimeSpan?
 
-    @Option(help: .time("Fail a request that is not connected after this long. (default: 10s)"))
+    @Option(help: .time("Longest time to connect. (default: 10s)"))
     var connectTimeout: TimeSpan?
 
     @Option(
         help: .time(
-            "Time a URL may take over all tries; 0 = no limit. (default: 60s if it is slower than 64 KiB/s, else none)")
+            "Longest time of a URL, with all tries; 0 = no limit. (default: 60s below 64 KiB/s)")
     )
     var maxTime: TimeSpan?
-
-    @Option(
-        help: .list(
-            "Errors that are retried: timeout, dns, connect, truncated, status or status codes, separated by commas; or none. (default: all five)"
-        ))
-    var retryOn: String?
 
     @Option(help: .size("Largest image, up to 4GiB. (default: 64MiB)"))
     var maxSize: ByteSize?
 
-    @Flag(help: "Obey each site's robots.txt: disallowed URLs end as refused, and Crawl-delay (up to 60s) is waited.")
+    @Flag(help: "Obey each site's robots.txt, Crawl-delay up to 60s.")
     var robots = false
 
     @Flag(
         help: ArgumentHelp(
-            "Take images whose X-Robots-Tag is noai, noimageai, noindex, noimageindex, noml or none.",
+            "Take images with X-Robots-Tag: noai, noindex or the like.",
             discussion: "The tag is ignored for literal addresses opened by --allow-net."))
     var ignoreRobotsTag = false
 
@@ -72,7 +56,7 @@ struct RequestArguments: ParsableArguments {
         name: .customLong("own-host"),
         help: .value(
             "name",
-            "A host you own; its X-Robots-Tag is ignored: a name or *.domain. Repeatable. (default: none)"))
+            "A host you own, whose X-Robots-Tag is ignored: a name or *.domain. Repeatable."))
     var ownHosts: [String] = []
 
     func validate() throws {
@@ -82,25 +66,13 @@ struct RequestArguments: ParsableArguments {
         try check(tries, RequestSettings.triesRange, "--tries is a number from 1 to 100")
         try check(maxSize?.bytes, RequestSettings.sizes, "--max-size is at most 4GiB")
         try check(maxPerHost, 0...Int.max, "--max-per-host is a number from 0")
-        try check(maxPerAddress, 0...Int.max, "--max-per-address is a number from 0")
         try check(rate, RequestSettings.rates, "--rate-per-host is a number from 0.001 to 100000")
         for (name, time) in [("--connect-timeout", connectTimeout), ("--timeout", timeout)] {
             try check(time?.seconds, RequestSettings.times, "\(name) is a time above 0, at most a day")
         }
         try check(maxTime?.seconds, 0...RequestSettings.times.upperBound, "--max-time is at most a day")
-        guard userAgent == nil || contact == nil else {
-            throw ValidationError("--contact is a part of the User-Agent that --user-agent replaces: give one of them")
-        }
         if let contact, !RequestSettings.isContact(contact) {
             throw ValidationError("--contact is a URL or an e-mail address, not '\(TerminalText.escaped(contact))'")
-        }
-        if let userAgent, !HTTPHeader("User-Agent", userAgent).isValid {
-            throw ValidationError("--user-agent has a character that cannot be sent")
-        }
-        if let retryOn, RequestSettings.retried(Self.retried(retryOn)) == nil {
-            let names = RetriedError.allCases.map(\.rawValue).joined(separator: ", ")
-            throw ValidationError(
-                "--retry-on is none, or some of \(names) and status codes, not '\(TerminalText.escaped(retryOn))'")
         }
         if let wrong = ownHosts.first(where: { !Self.isHost($0) }) {
             throw ValidationError(
@@ -115,23 +87,16 @@ struct RequestArguments: ParsableArguments {
         return (try? RequestURL("http://\(name)/"))?.host == name.lowercased()
     }
 
-    private static func retried(_ text: String) -> [String] {
-        text.split(separator: ",").map { String($0) }.filter { $0 != "none" }
-    }
-
     /// As the batch keeps them.
     var settings: RequestSettings {
         var settings = RequestSettings()
-        settings.userAgent = userAgent
         settings.contact = contact
         settings.connectTimeout = connectTimeout?.seconds
         settings.timeout = timeout?.seconds
         settings.maxTime = maxTime?.seconds
         settings.tries = tries
-        settings.retryOn = retryOn.map(Self.retried)
         settings.maxSize = maxSize?.bytes
         settings.maxPerHost = maxPerHost
-        settings.maxPerAddress = maxPerAddress
         settings.ratePerHost = rate
         settings.asksRobots = robots ? true : nil
         settings.respectsRobotsTag = ignoreRobotsTag ? false : nil

@@ -59,7 +59,7 @@ enum FailureRemedy {
     private static func text(_ status: Int) -> String? {
         switch status {
         case 401: "give credentials: --user NAME:PASSWORD, --bearer TOKEN or --netrc FILE"
-        case 403: "say who you are with --contact or --user-agent, or add what they expect with --header 'Referer: …'"
+        case 403: "say who you are with --contact, or add what they expect with --header 'Referer: …'"
         case 404, 410, 451:
             "correct the list; they are requested again once their blacklist entries lapse (--blacklist-ttl)"
         case 407: "give the proxy credentials: --proxy http://NAME:PASSWORD@HOST:PORT"

@@ -6,8 +6,6 @@ public struct RequestSettings: Sendable, Codable, Equatable {
     /// Sent with every request, replacing a default of the same name: `Name: value`, or `Name:` for none. Every reader of the queue can
     /// read them in Redis: secrets belong in the settings of the workers.
     public var headers: [String]?
-    /// The User-Agent of every request.
-    public var userAgent: String?
     /// A URL or an e-mail address for the User-Agent.
     public var contact: String?
     /// Connect timeout.
@@ -18,15 +16,11 @@ public struct RequestSettings: Sendable, Codable, Equatable {
     public var maxTime: Double?
     /// Requests for a URL before it fails.
     public var tries: Int?
-    /// What is retried: names of ``RetriedError``, and status codes.
-    public var retryOn: [String]?
     /// Bytes of the largest image; a worker may have its own maximum.
     public var maxSize: Int?
     /// Concurrent transfers to one host, over all workers and batches of the queue; 0: no limit. If transfers of several batches wait for a
     /// host, the lowest of their limits applies.
     public var maxPerHost: Int?
-    /// Concurrent transfers to one IP address and port in the same way; 0: no limit.
-    public var maxPerAddress: Int?
     /// Requests per second to one host, over all workers and batches in the same way.
     public var ratePerHost: Double?
     /// Whether each site's robots.txt is read first.
@@ -55,16 +49,13 @@ public struct RequestSettings: Sendable, Codable, Equatable {
             let good = lines.prefix(Self.maxHeaders).filter { Self.header($0)?.isValid == true }
             return good.reduce(0) { $0 + $1.utf8.count } <= Self.mostHeaderBytes ? Array(good) : []
         }
-        all.userAgent = userAgent.flatMap { HTTPHeader("User-Agent", $0).isValid ? $0 : nil }
         all.contact = contact.flatMap { Self.isContact($0) ? $0 : nil }
         all.connectTimeout = connectTimeout?.bounded(by: Self.times)
         all.timeout = timeout?.bounded(by: Self.times)
         all.maxTime = maxTime?.bounded(by: 0...Self.times.upperBound)
         all.tries = tries?.bounded(by: Self.triesRange)
-        all.retryOn = retryOn?.filter { Self.retried([$0]) != nil }
         all.maxSize = maxSize?.bounded(by: Self.sizes)
         all.maxPerHost = maxPerHost.map { max(0, $0) }
-        all.maxPerAddress = maxPerAddress.map { max(0, $0) }
         all.ratePerHost = ratePerHost?.bounded(by: Self.rates)
         all.ownHosts = ownHosts.map { Array($0.prefix(Self.maxOwnHosts)) }
         return all
@@ -88,21 +79,6 @@ public struct RequestSettings: Sendable, Codable, Equatable {
     package static func isContact(_ text: String) -> Bool {
         let isPlain = text.utf8.allSatisfy { (0x21...0x7E).contains($0) && $0 != 0x28 && $0 != 0x29 }
         return isPlain && (text.contains("@") || text.hasPrefix("http://") || text.hasPrefix("https://"))
-    }
-
-    /// Names of errors and status codes; nil if any is invalid.
-    package static func retried(_ texts: [String]) -> (errors: Set<RetriedError>, statusCodes: Set<Int>)? {
-        var (errors, statusCodes): (Set<RetriedError>, Set<Int>) = ([], [])
-        for text in texts {
-            if let error = RetriedError(rawValue: text) {
-                errors.insert(error)
-            } else if let code = Int(text), (300...599).contains(code) {
-                statusCodes.insert(code)
-            } else {
-                return nil
-            }
-        }
-        return (errors, statusCodes)
     }
 }
 
@@ -139,16 +115,13 @@ extension RequestSettings {
         return [
             // Names only: values may be secret.
             Option("--header", \.headers) { $0.map { String($0.prefix { $0 != ":" }) }.joined(separator: ",") },
-            Option("--user-agent", \.userAgent) { $0 },
             Option("--contact", \.contact) { $0 },
             Option("--connect-timeout", \.connectTimeout) { time($0) },
             Option("--timeout", \.timeout) { time($0) },
             Option("--max-time", \.maxTime) { time($0) },
             Option("--tries", \.tries) { "\($0)" },
-            Option("--retry-on", \.retryOn) { $0.isEmpty ? "none" : list($0) },
             Option("--max-size", \.maxSize) { "\($0)" },
             Option("--max-per-host", \.maxPerHost) { "\($0)" },
-            Option("--max-per-address", \.maxPerAddress) { "\($0)" },
             Option("--rate-per-host", \.ratePerHost) { "\($0)" },
             Option("--robots", \.asksRobots) { $0 ? "yes" : "no" },
             Option("--ignore-robots-tag", \.respectsRobotsTag) { $0 ? "no" : "yes" },

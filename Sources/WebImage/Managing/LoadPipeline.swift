@@ -224,7 +224,7 @@ package final class LoadPipeline: Sendable {
         let found = present.found
         try request.judge(found.info, madeOf: found.entry.record?.original)
         var digest = found.entry.record?.digest
-        if let bytes = found.bytes, request.computesDigest { digest = SHA256.hash(bytes) }
+        if let bytes = found.bytes { digest = SHA256.hash(bytes) }
         var isInMemory = false
         if request.usesMemory, let memory = cache.memory {
             // Other loads have looked there.
@@ -374,7 +374,7 @@ package final class LoadPipeline: Sendable {
         }
         if let variant = request.variant {
             if variant.keepsOriginal {
-                let digest = request.computesDigest ? try body.digest : nil
+                let digest = try body.digest
                 try publish(body, info, digest, as: CacheKey(request.originalKey), download, request)
                 // One file cannot have two keys.
                 body = ImageBody(try body.bytes)

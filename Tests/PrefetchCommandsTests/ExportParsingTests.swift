@@ -20,7 +20,7 @@ struct ExportParsingTests {
     }
 
     @Test(arguments: [
-        [], ["a"], ["--format", "xml"], ["--format", "files"], ["--format", "files", "--out", ""],
+        ["--format", "xml"], ["--format", "files"], ["--format", "files", "--out", ""],
         ["--format", "jsonl", "a", "b"],
         ["a", "--format", "jsonl", "b"], ["--format", "files", "--out", "out", "--output", "x"],
         ["--format", "jsonl", "--output", ""],

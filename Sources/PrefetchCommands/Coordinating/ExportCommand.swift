@@ -103,9 +103,8 @@ struct ExportCommand: AsyncParsableCommand {
     @OptionGroup(title: "Redis") var readOnly: ReadOnlyCacheOptions
 
     func validate() throws {
-        guard let format else {
-            throw ValidationError("--format says what is written: \(Format.allValueStrings.joined(separator: ", "))")
-        }
+        // Said by ``run()``: an option of another tool is told first.
+        guard let format else { return }
         if output == "" { throw ValidationError("--output needs a file") }
         if replacing.overwrite, output == nil || output == "-" {
             throw ValidationError("--overwrite goes with --output FILE; no file of a folder is replaced")
@@ -130,7 +129,9 @@ struct ExportCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        guard let format else { return }
+        guard let format else {
+            throw ValidationError("--format says what is written: \(Format.allValueStrings.joined(separator: ", "))")
+        }
         let path = output == "-" ? nil : output
         if format == .html {
             try BatchReport.check(path)

@@ -2,11 +2,12 @@ internal import Redis
 internal import Threading
 
 /// Heals the queue where it keeps this worker from working: Redis rejected a call or a report within the last lease because
-/// of a key's type, or nothing could be claimed for 1, 2, 4 … 64 leases.
+/// of a key's type, or nothing could be claimed for 4, 8, 16 … 64 leases.
 ///
 /// Confined to the worker's executor.
 final class HealLoop {
-    private static let mostLeases = 64
+    /// Leases without work before the first time, and most between two times.
+    private static let (firstLeases, mostLeases) = (4, 64)
 
     private let worker: WorkerContext
     private let claims: ClaimLoop
@@ -20,11 +21,11 @@ final class HealLoop {
 
     nonisolated(nonsending) func run() async {
         let lease = worker.configuration.lease
-        var (idle, due) = (0, 1)
+        var (idle, due) = (0, Self.firstLeases)
         while !Task.isCancelled {
             do { try await Task.sleep(for: .milliseconds(lease)) } catch { return }
             idle = claims.lacksWork ? idle + 1 : 0
-            if idle == 0 { due = 1 }
+            if idle == 0 { due = Self.firstLeases }
             let isWrong = worker.redis.takeWrongType()
             guard isWrong || reports.hasRefused || idle >= due else { continue }
             if idle >= due { due = idle + min(due, Self.mostLeases) }

@@ -80,7 +80,8 @@ struct FsckCommand: AsyncParsableCommand {
                         : Wording.count(findings.count, "finding"))
                 if findings.isQueueWrong {
                     Console.note(
-                        "sets and lists of the queue are healed by the next worker that has no work for its --lease")
+                        "sets and lists of the queue are healed by the next worker that has no work for four times its --lease"
+                    )
                 }
                 for (purpose, command) in commands { Console.note("\(purpose): \(command)") }
             }
@@ -108,7 +109,7 @@ struct FsckCommand: AsyncParsableCommand {
                     "submit \(status.map { Shell.quoted($0.listPath) } ?? "FILE") --name \(name)"
                 }
             return [("remove it", "rm --force \(name)"), ("make it again", again)].map {
-                ($0, "\(Shell.program) \($1)\(location.words)")
+                ($0, "\(Shell.program) \(TerminalText.escaped($1))\(location.words)")
             }
         }
     }

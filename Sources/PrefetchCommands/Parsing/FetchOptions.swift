@@ -237,10 +237,10 @@ struct CredentialOptions: ParsableArguments {
     @Option(help: .file("A netrc file with names and passwords by host."), completion: .file())
     var netrc: String?
 
-    @Option(help: .value("name:password", "Name and password for the servers, or @FILE with them."))
+    @Option(help: .value("name:password", "Name and password for every host of the list, or @FILE."))
     var user: String?
 
-    @Option(help: .value("token", "Bearer token for the servers, or @FILE with it."))
+    @Option(help: .value("token", "Bearer token for every host of the list, or @FILE."))
     var bearer: String?
 
     @Option(help: .file("Client certificate (PEM)."), completion: .file())

@@ -90,6 +90,11 @@ package struct KeySpace: Sendable {
         try await wrongKeys(among: PrefetchKeys.ofQueue + workers.flatMap(PrefetchKeys.typed(ofWorker:)))
     }
 
+    /// Keys of these workers that have a wrong type.
+    func wrongKeys(ofWorkers workers: [String]) async throws(RedisError) -> [WrongKey] {
+        try await wrongKeys(among: workers.flatMap(PrefetchKeys.typed(ofWorker:)))
+    }
+
     /// Keys that have a wrong type, among those of the queue itself and those a scan has found besides its batches.
     package func wrongKeys(_ found: FoundKeys) async throws(RedisError) -> [WrongKey] {
         try await wrongKeys(among: PrefetchKeys.ofQueue + found.others)

@@ -21,7 +21,7 @@ package struct QueueHealing: Sendable {
         // What is gone now has to be made anew at once.
         guard isItsTurn || !lines.isEmpty else { return [] }
         let workers = try await QueueWorkers(redis).names()
-        for key in try await keySpace.wrongKeys(workers: workers) { lines += try await putAside(key) }
+        for key in try await keySpace.wrongKeys(ofWorkers: workers) { lines += try await putAside(key) }
         let first = try await agree()
         lines += first.lines
         guard scans || !lines.isEmpty || first.lost > 0 else { return [] }

@@ -439,7 +439,6 @@ package final class LoadPipeline: Sendable {
         }
     }
 
-
     /// Adds the download to memory; replaces the old image if its hit was to be revalidated.
     private func keepInMemory(_ image: MemoryImage, _ request: LoadRequest, removals: Int) {
         if request.revalidatesHits, cache.memory?.removals == removals {

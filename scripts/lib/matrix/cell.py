@@ -286,9 +286,9 @@ class Cell:
             for batch in self.batches:
                 if batch not in lost and any(f" rm --force {batch.name} " in command for command in said["commands"]):
                     lost.append(batch)
-                elif batch in unsent:
-                    if (await self.command("submit", batch.list, "--resume", "--quiet", around=True))[0] in (0, 3):
-                        unsent.discard(batch)
+                elif batch in unsent and (await self.command("submit", batch.list, "--resume", "--quiet", around=True))[0] in (0, 3, 66):
+                    # 66: it was queued to its end, and only the reply was lost.
+                    unsent.discard(batch)
             for batch in lost:
                 self.anew.add(batch.name)
                 await self.command("rm", batch.name, "--force", "--yes", around=True)

@@ -219,6 +219,8 @@ async def healing(cell):
     await cell.do("rm", half.name, "--force", "--yes", good=(0,), later=(66,))
     cell.anew.add(half.name)
     await cell.submit(half)
+    # Where a key of the queue is wrong, the check ends with that.
+    await cell.do("fsck", good=(0, 1))
 
 
 @scenario

@@ -154,7 +154,7 @@ async def litter(cell):
     keys = [key.decode(errors="replace")[len(cell.root) + 1 :] for key in await cell.redis("KEYS", cell.root.replace("{", "\\{") + ":*")]
     for start in ("own:", "jobs:", "ready:", "bell", "workers", "running", "slots"):
         left = [key for key in keys if key.startswith(start)]
-        if start in ("own:", "workers") and (cell.fault.script in ("RELEASE", "JOIN") or any(worker.may_die for worker in cell.workers)):
+        if start in ("own:", "workers") and (cell.fault.script in ("RELEASE", "JOIN", "HEAL") or any(worker.may_die for worker in cell.workers)):
             # A worker that left without a word lapses when somebody looks; what it has must be nothing.
             left = [key for key in left if start == "own:" and any(f[:1] != b"#" for f in await cell.redis("HKEYS", cell.key(key)))]
         if left:

@@ -39,7 +39,7 @@ struct LimitTests {
         let watch = try await bench.coord(["watch", "urls", "--progress", "plain"])
         let workers = try await bench.workers(2)
         let found = try await expect(.servers, bench)
-        #expect(found.figures.slotsFull > 50 && found.figures.answering > 50)
+        #expect(found.report.figures.slotsFull > 50 && found.report.figures.answering > 50)
         // The cause may have been another one at the first lines.
         try await until { watch.stderr.contains(" limit=servers why=\"") }
         watch.signal(SIGINT)
@@ -75,9 +75,9 @@ struct LimitTests {
             var found: RunLimit?
             try await until {
                 found = try await limit(bench)
-                return found?.cause == .politeness && found?.figures.hostWaits.first?.reason == reason
+                return found?.cause == .politeness && found?.report.figures.hostWaits.first?.reason == reason
             }
-            #expect(found?.figures.hostWaits.first?.host.hasPrefix("127.0.0.1") == true, "\(reason)")
+            #expect(found?.report.figures.hostWaits.first?.host.hasPrefix("127.0.0.1") == true, "\(reason)")
             await end(workers)
         }
     }
@@ -133,7 +133,7 @@ struct LimitTests {
         try await bench.ran(["submit", bench.folder.path("names.txt"), "--name", "urls"])
         let workers = try await bench.workers(1, ["--dns-servers", names.place, "--ip", "4"])
         let found = try await expect(.resolver, bench)
-        #expect(found.names.waiting > 0 && found.transferring == 0)
+        #expect((found.report.names?.waiting ?? 0) > 0 && found.report.transferring == 0)
         try await until {
             try await bench.ran(["status"]).stdout.contains("limited by the resolver (--dns-servers)")
         }
@@ -148,7 +148,7 @@ struct LimitTests {
         try await bench.submit(400)
         let workers = try await bench.workers(1)
         let found = try await expect(.link, bench)
-        #expect(found.figures.slotsFull > 50 && found.figures.answering <= 50)
+        #expect(found.report.figures.slotsFull > 50 && found.report.figures.answering <= 50)
         await end(workers)
     }
 

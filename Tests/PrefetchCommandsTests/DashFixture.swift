@@ -87,7 +87,8 @@ enum DashFixture {
         look.counts = workers(counts)
         for (number, name) in ["node-a:4121", "node-a:4122", "node-b:977", "node-b:978"].enumerated() {
             if number == 3 && second >= 20 { continue }
-            look.workers[name] = BatchSnapshot.Worker(
+            look.workers[name] = WorkerRecord(
+                id: name,
                 WorkerReport(fields: [
                     "state": "running", "in_flight": "32", "max_concurrent_downloads": "32", "lease": "15000",
                     "rss": String(148_000_000 - number * 1_000_000), "cpu": String(second * (410 - number * 20)),

@@ -33,7 +33,7 @@ struct InlineProgressTests {
         let due = (1...40).filter { events.isDue(status($0 * 10), at: start + .milliseconds(100 * $0)) }
         #expect(due == [10, 20, 30, 40])
         var load = WorkerLoad()
-        (load.workers, load.inFlight) = (2, 900)
+        (load.workers, load.report.inFlight) = (2, 900)
         #expect(
             events.object(status(400), load).text
                 == #"{"event":"rate","finished":400,"total":1000,"rate":100,"eta_s":6,"MBps":1,"in_flight":600,"limit":null}"#
@@ -48,14 +48,23 @@ struct InlineProgressTests {
             "in_flight": "3", "checking": "2", "stalled": "1", "waiting_for_host": "9", "retrying": "4", "trouble": "",
         ])
         let second = WorkerReport(fields: ["in_flight": "2", "trouble": "disk full"])
-        let load = WorkerLoad(["a:1": .init(first, leaseLeft: 9_000), "b:2": .init(second, leaseLeft: 9_000)])
-        #expect((load.workers, load.inFlight, load.stalled, load.waitingForHost, load.retrying) == (2, 5, 1, 9, 4))
+        let load = WorkerLoad([
+            "a:1": .init(id: "a:1", first, leaseLeft: 9_000), "b:2": .init(id: "b:2", second, leaseLeft: 9_000),
+        ])
+        #expect(
+            (load.workers, load.report.inFlight, load.report.stalled, load.report.waitingForHost, load.report.retrying)
+                == (2, 5, 1, 9, 4))
         #expect(load.trouble == "b:2 paused: disk full" && load.idle == 1 && !load.isIdle)
         // A sign of life is up to a second old; the counts beside it are not.
         #expect(load.beside(left: 20) == load)
         let beside = [18, 14, 6, 3, 0, -1].map { load.beside(left: $0) }
         #expect(
-            beside.map { [$0.inFlight, $0.stalled, $0.checking, $0.waitingForHost, $0.retrying] }
+            beside.map {
+                [
+                    $0.report.inFlight, $0.report.stalled, $0.report.checking, $0.report.waitingForHost,
+                    $0.report.retrying,
+                ]
+            }
                 == [
                     [5, 1, 2, 9, 2], [5, 1, 2, 7, 0], [5, 1, 1, 0, 0], [3, 1, 0, 0, 0], [0, 0, 0, 0, 0],
                     [0, 0, 0, 0, 0],

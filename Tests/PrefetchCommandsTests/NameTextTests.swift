@@ -39,7 +39,7 @@ struct NameTextTests {
     func load() {
         var worker = WorkerReport()
         worker.names = report { ($0.queries, $0.waiting, $0.silence) = (5, 3, 7400) }
-        let load = WorkerLoad(["a": .init(worker, leaseLeft: 1), "b": .init(worker, leaseLeft: 1)])
-        #expect(load.names.waiting == 6 && load.names.silence == 7400)
+        let load = WorkerLoad(["a": .init(id: "a", worker, leaseLeft: 1), "b": .init(id: "b", worker, leaseLeft: 1)])
+        #expect(load.report.names?.waiting == 6 && load.report.names?.silence == 7400)
     }
 }

@@ -151,7 +151,7 @@ struct PrintingTests {
         let paused = WorkerReport(fields: ["paused": "1"])
         let works = WorkerReport(fields: ["in_flight": "2"])
         func eta(_ reports: WorkerReport...) -> Double? {
-            let named = reports.enumerated().map { ("w:\($0)", BatchSnapshot.Worker($1, leaseLeft: 9_000)) }
+            let named = reports.enumerated().map { ("w:\($0)", WorkerRecord(id: "w:\($0)", $1, leaseLeft: 9_000)) }
             return rate.eta(status, WorkerLoad(Dictionary(uniqueKeysWithValues: named)))
         }
         #expect(eta(works) == 2 && eta(full, works) == 2)

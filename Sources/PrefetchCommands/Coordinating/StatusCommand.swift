@@ -142,7 +142,7 @@ struct StatusCommand: AsyncParsableCommand {
         }
     }
 
-    private static func printWorkers(_ workers: [String: BatchSnapshot.Worker]) {
+    private static func printWorkers(_ workers: [String: WorkerRecord]) {
         if workers.isEmpty { Console.print("no workers") }
         for (name, worker) in workers.sorted(by: { $0.key < $1.key }) {
             let report = worker.report
@@ -165,36 +165,13 @@ struct StatusCommand: AsyncParsableCommand {
         _ batches: [JSONText], leftOut: Int, _ snapshot: QueueSnapshot, _ queue: JSONText, _ health: JSONText,
         _ limit: JSONText
     ) -> JSONText {
-        func sentence(_ text: String) -> JSONText { text.isEmpty ? .null : .string(text) }
-        return .object([
+        .object([
             ("v", .int(1)), ("queue", queue),
             ("batches", .array(batches)), ("batches_left_out", .int(leftOut)),
             (
                 "workers",
                 .array(
-                    snapshot.workers.sorted { $0.key < $1.key }.map { name, worker in
-                        let report = worker.report
-                        return .object([
-                            ("id", .string(name)), ("host", .string(report.host)), ("pid", .int(report.pid)),
-                            ("in_flight", .int(report.inFlight)), ("stalled", .int(report.stalled)),
-                            ("checking", .int(report.checking)),
-                            ("finished", .int(report.finished)), ("skipped", .int(report.skipped)),
-                            ("trouble", sentence(report.trouble)),
-                            ("held", report.held.map { .string($0.reason) } ?? .null),
-                            (
-                                "held_since",
-                                report.held.map { .string(UTCTime.text(milliseconds: $0.since)) } ?? .null
-                            ),
-                            ("paused", .bool(report.isPaused)),
-                            ("max_concurrent_downloads", .int(report.maxConcurrentDownloads ?? 0)),
-                            (
-                                "concurrency_reason",
-                                report.concurrencyReason.map { .string($0.rawValue) } ?? .null
-                            ),
-                            ("warning", sentence(report.warning)),
-                            ("limit", .string(report.limit.rawValue)),
-                        ])
-                    })
+                    snapshot.workers.sorted { $0.key < $1.key }.map { WorkerText.object($0.value) })
             ),
             ("cache", CacheLoad(snapshot.workers.values.map(\.report)).object),
             ("health", health), ("limit", limit),

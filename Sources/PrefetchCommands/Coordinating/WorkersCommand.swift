@@ -108,8 +108,9 @@ enum WorkerText {
             parts.append(flight(record.report))
             if let names = record.report.names, let text = NameText.line(names) { parts.append(text) }
         }
-        parts.append("finished \(Wording.count(record.finished)) skipped \(Wording.count(record.skipped))")
-        parts.append(Wording.bytes(record.bytes))
+        parts.append(
+            "finished \(Wording.count(record.report.finished)) skipped \(Wording.count(record.report.skipped))")
+        parts.append(Wording.bytes(record.report.bytes))
         if let silence = record.silence { parts.append("seen \(seconds(silence)) ago") }
         if let left = record.leaseLeft {
             parts.append(left > 0 ? "lease \(seconds(left))" : "lease over \(seconds(-left))")
@@ -133,31 +134,27 @@ enum WorkerText {
 
     private static func seconds(_ milliseconds: Int) -> String { Wording.seconds(Double(milliseconds) / 1000) }
 
+    /// A worker as `status`, `workers` and the report have it.
     static func object(_ record: WorkerRecord) -> JSONText {
+        let report = record.report
         func seconds(_ milliseconds: Int?) -> JSONText { milliseconds.map { .number(Double($0) / 1000) } ?? .null }
         func time(_ value: Int) -> JSONText { value > 0 ? .string(UTCTime.text(milliseconds: value)) : .null }
-        return .object([
-            ("id", .string(record.id)), ("state", .string(record.state.rawValue)),
-            ("host", .string(record.report.host)),
-            ("pid", .int(record.report.pid)), ("version", .string(record.report.version)),
-            ("in_flight", .int(record.report.inFlight)),
-            ("stalled", .int(record.report.stalled)),
-            ("checking", .int(record.report.checking)), ("waiting_for_host", .int(record.report.waitingForHost)),
-            ("names", record.report.names.map(NameText.object) ?? .null),
-            ("unreported", .int(record.report.unreported)), ("finished", .int(record.finished)),
-            ("skipped", .int(record.skipped)), ("bytes", .int(record.bytes)), ("since", time(record.report.since)),
-            ("ended", time(record.ended)), ("seen_seconds_ago", seconds(record.silence)),
-            ("lease_left_seconds", seconds(record.leaseLeft)),
-            ("trouble", record.report.trouble.isEmpty ? .null : .string(record.report.trouble)),
-            ("held", record.report.held.map { .string($0.reason) } ?? .null),
-            ("held_since", time(record.report.held?.since ?? 0)),
-            ("paused", .bool(record.report.isPaused)),
-            ("max_concurrent_downloads", .int(record.report.maxConcurrentDownloads ?? 0)),
-            ("wanted_concurrent_downloads", record.report.wantedConcurrency.map(QueueText.object) ?? .null),
-            ("concurrency_reason", record.report.concurrencyReason.map { .string($0.rawValue) } ?? .null),
-            ("warning", record.report.warning.isEmpty ? .null : .string(record.report.warning)),
-            ("cache", record.report.cache.isEmpty ? .null : .string(record.report.cache)),
-            ("rules", record.report.refuses.map { .string($0) } ?? .null),
-        ])
+        func sentence(_ text: String) -> JSONText { text.isEmpty ? .null : .string(text) }
+        let figures = (WorkerReport.figures + WorkerReport.counts).filter { $0.about.place != .record }
+        return .object(
+            [
+                ("id", .string(record.id)), ("state", .string(record.state.rawValue)), ("host", .string(report.host)),
+                ("pid", .int(report.pid)), ("version", .string(report.version)), ("since", time(report.since)),
+                ("ended", time(record.ended)), ("seen_seconds_ago", seconds(record.silence)),
+                ("lease_left_seconds", seconds(record.leaseLeft)), ("paused", .bool(report.isPaused)),
+                ("limit", .string(report.limit.rawValue)), ("trouble", sentence(report.trouble)),
+                ("held", report.held.map { .string($0.reason) } ?? .null),
+                ("held_since", time(report.held?.since ?? 0)),
+                ("warning", sentence(report.warning)),
+                ("wanted_concurrent_downloads", report.wantedConcurrency.map(QueueText.object) ?? .null),
+                ("concurrency_reason", report.concurrencyReason.map { .string($0.rawValue) } ?? .null),
+                ("names", report.names.map(NameText.object) ?? .null), ("cache", sentence(report.cache)),
+                ("rules", report.refuses.map { .string($0) } ?? .null),
+            ] + figures.map { ($0.name, $0.value(report).map { .int($0) } ?? .null) })
     }
 }

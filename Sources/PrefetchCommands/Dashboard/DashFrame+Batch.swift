@@ -64,14 +64,15 @@ extension DashFrame {
             ])
         if height >= 12 {
             let load = state.load
+            let waitingNames = load.report.names?.waiting ?? 0
             put(
                 [
-                    ("in flight", Wording.count(max(0, load.inFlight - load.stalled)))
-                ] + (load.stalled > 0 ? [("stalled", Wording.count(load.stalled))] : []) + [
-                    ("checking", Wording.count(load.checking)),
-                    ("waiting for host", Wording.count(load.waitingForHost)),
-                    ("next try", Wording.count(load.retrying)),
-                ] + (load.names.waiting > 0 ? [("names", Wording.count(load.names.waiting))] : []) + [
+                    ("in flight", Wording.count(max(0, load.report.inFlight - load.report.stalled)))
+                ] + (load.report.stalled > 0 ? [("stalled", Wording.count(load.report.stalled))] : []) + [
+                    ("checking", Wording.count(load.report.checking)),
+                    ("waiting for host", Wording.count(load.report.waitingForHost)),
+                    ("next try", Wording.count(load.report.retrying)),
+                ] + (waitingNames > 0 ? [("names", Wording.count(waitingNames))] : []) + [
                     (isLarge ? "jobs in Redis" : "jobs", Wording.count(look.waitingJobs))
                 ])
         }

@@ -49,7 +49,7 @@ extension DashState {
                 row.cpu = cpu[name]?.share
                 row.silence = worker.silence
                 (row.state, row.ink) =
-                    switch worker.state {
+                    switch worker.condition {
                     case .overdue: ("OVERDUE", .bad)
                     case .held: ("HELD: \(worker.report.held?.reason ?? "")", .bad)
                     case .trouble: ("TROUBLE", .bad)

@@ -86,7 +86,7 @@ struct DashState: Sendable {
         for (index, detail) in reading.failures where failures.count < Self.maxFailures { failures[index] = detail }
     }
 
-    private mutating func takeCPU(of name: String, _ worker: BatchSnapshot.Worker, at: Int) {
+    private mutating func takeCPU(of name: String, _ worker: WorkerRecord, at: Int) {
         guard let said = worker.report.cpu else { return }
         guard let last = cpu[name] else {
             cpu[name] = (at, said, nil)
@@ -154,23 +154,24 @@ struct DashState: Sendable {
             return trouble.isEmpty ? nil : "\(name) waits: \(trouble)"
         }
         if let trouble = troubles.min() { return trouble }
-        if look.workers.values.allSatisfy({ $0.state == .overdue }) { return "no worker sends a heartbeat" }
+        if look.workers.values.allSatisfy({ $0.condition == .overdue }) { return "no worker sends a heartbeat" }
         if look.workers.values.allSatisfy(\.report.isPaused) {
             return "every worker is paused" + (isReadOnly ? "" : ": p in the workers view resumes one")
         }
-        if load.names.silence > 0, load.names.waiting > 0 {
+        if let names = load.report.names, names.silence > 0, names.waiting > 0 {
             return
-                "the resolver answers nothing: \(Wording.count(load.names.waiting, "name")) wait; see the worker's warning"
+                "the resolver answers nothing: \(Wording.count(names.waiting, "name")) wait; see the worker's warning"
         }
         if look.status.isWaitingForList { return "waiting for its list" }
         if look.status.isWaitingForMemory { return "Redis is full: its list waits for memory" }
         let load = load
         let waiting = troubledHosts.filter(\.isInBackOff)
-        if let next = waiting.map(\.remaining).min(), load.inFlight == 0 {
+        if let next = waiting.map(\.remaining).min(), load.report.inFlight == 0 {
             return "\(Wording.count(waiting.count, "host")) in back-off, the next is asked in \(Wording.seconds(next))"
         }
         if isStalled {
-            return load.retrying > 0 ? "\(Wording.count(load.retrying)) wait for their next try" : "nothing ends"
+            return load.report.retrying > 0
+                ? "\(Wording.count(load.report.retrying)) wait for their next try" : "nothing ends"
         }
         return nil
     }
@@ -212,7 +213,7 @@ struct DashState: Sendable {
         }
         for (name, worker) in new.workers.sorted(by: { $0.key < $1.key }) {
             let before = old.workers[name]
-            if worker.leaseLeft <= 0, let before, before.leaseLeft > 0 {
+            if worker.condition == .overdue, let before, before.condition != .overdue {
                 note(new.at, .warning, "\(name) sends no heartbeat, its lease has expired")
             }
             let (was, now) = (before?.report.trouble ?? "", worker.report.trouble)

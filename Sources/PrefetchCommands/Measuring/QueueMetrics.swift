@@ -131,7 +131,7 @@ enum QueueMetrics {
                 + "overdue with their heartbeat."
         )
         for state in WorkerReport.State.allCases.reversed() {
-            states.add(Double(queue.workers.values.count { $0.state == state }), ("state", state.rawValue))
+            states.add(Double(queue.workers.values.count { $0.condition == state }), ("state", state.rawValue))
         }
         var held = MetricFamily(
             "prefetch_workers_held_since_timestamp_seconds", .gauge, "Since when the first of the held workers is held."
@@ -139,25 +139,12 @@ enum QueueMetrics {
         if let since = queue.workers.values.compactMap(\.report.held?.since).min() {
             held.add(Double(since) / 1000)
         }
-        func sum(_ name: String, _ help: String, _ figure: (WorkerReport) -> Int?) -> MetricFamily {
-            let value = queue.workers.values.reduce(0) { $0 + (figure($1.report) ?? 0) }
-            return MetricFamily(name, .gauge, help, Double(value))
+        var all = WorkerReport()
+        for worker in queue.workers.values { all.join(worker.report) }
+        let figures = WorkerReport.figures.compactMap { figure in
+            figure.about.metric.map { MetricFamily($0, .gauge, figure.about.help, Double(figure.value(all) ?? 0)) }
         }
-        return [
-            states, held, sum("prefetch_in_flight_downloads", "Transfers under way.", \.inFlight),
-            sum(
-                "prefetch_stalled_downloads", "Stalled transfers: they receive no data and hold no slot.", \.stalled
-            ),
-            sum(
-                "prefetch_max_concurrent_downloads", "Transfers that all workers may have under way.",
-                \.maxConcurrentDownloads),
-            sum("prefetch_checking_images", "Images being checked and stored, or about to be.", \.checking),
-            sum(
-                "prefetch_waiting_for_host_downloads", "Transfers that wait for their host's turn.", \.waitingForHost),
-            sum("prefetch_retrying_downloads", "Transfers that wait for their next try.", \.retrying),
-            sum("prefetch_waiting_names", "Names whose addresses are being asked for.") { $0.names?.waiting },
-            sum("prefetch_unreported_outcomes", "Outcomes that Redis has not taken yet.", \.unreported),
-            sum("prefetch_workers_resident_memory_bytes", "Memory of all workers.", \.residentBytes),
+        return [states, held] + figures + [
             MetricFamily(
                 "prefetch_workers_lost_total", .counter, "Workers lost: crashed, killed, or stalled past their lease.",
                 Double(queue.lostWorkers)),
@@ -168,12 +155,10 @@ enum QueueMetrics {
                 "prefetch_urls_reclaimed_total", .counter,
                 "URLs of those jobs without an outcome: a second worker runs them, whether the first had begun or not.",
                 Double(queue.reclaimedURLs)),
-        ] + names(queue)
+        ] + names(queue, all.names ?? NameReport())
     }
 
-    private static func names(_ queue: QueueSnapshot) -> [MetricFamily] {
-        let all = queue.workers.values.compactMap(\.report.names)
-        let sum = all.reduce(NameReport(), +)
+    private static func names(_ queue: QueueSnapshot, _ sum: NameReport) -> [MetricFamily] {
         var queries = MetricFamily(
             "prefetch_name_queries", .gauge,
             "Queries to resolvers since the start of the workers that are there, by their end; cached: look-ups without a query."
@@ -186,10 +171,12 @@ enum QueueMetrics {
         return [
             queries,
             MetricFamily(
+                "prefetch_waiting_names", .gauge, "Names whose addresses are being asked for.", Double(sum.waiting)),
+            MetricFamily(
                 "prefetch_name_window", .gauge, "Queries that workers may have in flight now.", Double(sum.window)),
             MetricFamily(
                 "prefetch_workers_without_resolver", .gauge, "Workers whose resolver answers nothing.",
-                Double(all.count { $0.silence > 0 })),
+                Double(queue.workers.values.count { $0.report.names?.silence ?? 0 > 0 })),
         ]
     }
 

@@ -18,8 +18,8 @@ enum InlineFrame {
         if counts.skipped > 0 { second += "   skipped \(Wording.count(counts.skipped)) (\(BatchText.causes(counts)))" }
         var third = "  no worker is running"
         if load.workers > 0 {
-            third = "  \(load.workers) worker\(load.workers == 1 ? "" : "s"), \(load.inFlight) in flight"
-            if load.checking > 0 { third += ", \(Wording.count(load.checking)) being checked" }
+            third = "  \(load.workers) worker\(load.workers == 1 ? "" : "s"), \(load.report.inFlight) in flight"
+            if load.report.checking > 0 { third += ", \(Wording.count(load.report.checking)) being checked" }
         }
         if load.paused > 0, pause == nil { third += ", \(load.paused) paused" }
         if let pause { third = "  \(pause);" + third.dropFirst() }

@@ -36,11 +36,11 @@ enum LimitText {
 
     /// The figures of its cause, one sentence without a full stop.
     static func detail(_ limit: RunLimit) -> String {
-        let figures = limit.figures
+        let figures = limit.report.figures
         switch limit.cause {
         case .starting: return "the workers are starting"
         case .paused: return pause(limit)
-        case .fault: return limit.trouble.isEmpty ? "a worker waits" : TerminalText.escaped(limit.trouble)
+        case .fault: return limit.report.trouble.isEmpty ? "a worker waits" : TerminalText.escaped(limit.report.trouble)
         case .list: return list(limit)
         case .redis:
             return figures.isRefused
@@ -53,15 +53,15 @@ enum LimitText {
         case .processor: return "\(processors(figures)); a thread of transfers takes \(figures.transferCPU)% of one"
         case .politeness:
             let hosts = figures.hostWaits.map(host).joined(separator: ", ")
-            return "\(Wording.count(limit.waitingForHost, "URL")) wait for their hosts"
+            return "\(Wording.count(limit.report.waitingForHost, "URL")) wait for their hosts"
                 + (hosts.isEmpty ? "" : ", \(hosts)")
         case .resolver:
-            return limit.names.silence > 0
-                ? "it does not answer" : "\(Wording.count(limit.names.waiting, "name")) wait for it"
+            let names = limit.report.names ?? NameReport()
+            return names.silence > 0 ? "it does not answer" : "\(Wording.count(names.waiting, "name")) wait for it"
         case .rate: return "it holds transfers back at \(rate(figures))"
         case .servers:
-            if limit.stalled > limit.transferring {
-                return "\(Wording.count(limit.stalled, "transfer")) receive no data"
+            if limit.report.stalled > limit.report.transferring {
+                return "\(Wording.count(limit.report.stalled, "transfer")) receive no data"
             }
             return "\(slots(limit)), \(figures.answering)% of it before the first byte"
         case .link: return "\(slots(limit)), receiving, \(rate(figures)) in all"
@@ -72,7 +72,7 @@ enum LimitText {
 
     /// The option that changes it; nil if none does.
     static func option(_ limit: RunLimit) -> String? {
-        let figures = limit.figures
+        let figures = limit.report.figures
         switch limit.cause {
         case .paused: return "prefetch-coord resume"
         case .workers: return "prefetch-worker"
@@ -115,11 +115,13 @@ enum LimitText {
         case .feeding: return "workers take URLs faster than they are queued"
         case .queued:
             var parts: [String] = []
-            if limit.transferring + limit.stalled > 0 {
-                parts.append("\(Wording.count(limit.transferring + limit.stalled)) in flight")
+            if limit.report.transferring + limit.report.stalled > 0 {
+                parts.append("\(Wording.count(limit.report.transferring + limit.report.stalled)) in flight")
             }
-            if limit.checking > 0 { parts.append("\(Wording.count(limit.checking)) being checked") }
-            if limit.retrying > 0 { parts.append("\(Wording.count(limit.retrying)) before their next try") }
+            if limit.report.checking > 0 { parts.append("\(Wording.count(limit.report.checking)) being checked") }
+            if limit.report.retrying > 0 {
+                parts.append("\(Wording.count(limit.report.retrying)) before their next try")
+            }
             return "nothing is left to claim" + (parts.isEmpty ? "" : ", \(parts.joined(separator: ", "))")
         }
     }
@@ -129,7 +131,7 @@ enum LimitText {
     }
 
     private static func slots(_ limit: RunLimit) -> String {
-        "\(Wording.count(limit.slots, "slot")) in use \(limit.figures.slotsFull)% of the time"
+        "\(Wording.count(limit.report.maxConcurrentDownloads ?? 0, "slot")) in use \(limit.report.figures.slotsFull)% of the time"
     }
 
     private static func rate(_ figures: WorkerFigures) -> String {

@@ -43,8 +43,8 @@ struct ProgressLines {
         var line =
             "\(Self.clock) \(TerminalText.escaped(status.id)) \(Wording.share(counts.finished, of: status.total)) finished=\(counts.finished) "
             + "total=\(status.total) skipped=\(counts.skipped) rate=\(Int(clamped: rate.urls.rounded()))/s "
-            + "MBps=\(Wording.decimal(rate.bytes / 1e6, digits: 1)) inflight=\(load.inFlight) "
-            + "checking=\(load.checking) eta=\(eta)"
+            + "MBps=\(Wording.decimal(rate.bytes / 1e6, digits: 1)) inflight=\(load.report.inFlight) "
+            + "checking=\(load.report.checking) eta=\(eta)"
         if status.isHeld {
             line += " paused=\(status.isPaused ? "batch" : "queue")"
         } else if load.isPaused {

@@ -108,7 +108,7 @@ struct RateEvents {
             ("event", .string("rate")), ("finished", .int(status.counts.finished)), ("total", .int(status.total)),
             ("rate", .number(rate.urls)),
             ("eta_s", rate.eta(status, load).map { .number($0, digits: 1) } ?? .null),
-            ("MBps", .number(rate.bytes / 1e6)), ("in_flight", .int(load.beside(left: left).inFlight)),
+            ("MBps", .number(rate.bytes / 1e6)), ("in_flight", .int(load.beside(left: left).report.inFlight)),
             ("limit", load.limit.map { .string($0.cause.rawValue) } ?? .null),
         ])
     }

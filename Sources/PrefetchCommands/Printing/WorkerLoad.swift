@@ -5,14 +5,8 @@ internal import Redis
 struct WorkerLoad: Equatable {
     /// How many there are.
     var workers = 0
-    /// Transfers in flight, and those of them that have sent nothing for a while.
-    var inFlight = 0, stalled = 0
-    /// URLs whose image is being checked and stored, or waits for that.
-    var checking = 0
-    /// URLs that wait for their host's turn, and for their next try.
-    var waitingForHost = 0, retrying = 0
-    /// What their resolvers were asked.
-    var names = NameReport()
+    /// What they said, joined.
+    var report = WorkerReport()
     /// How many workers are paused, and how many do nothing for that or because of a local fault.
     var paused = 0, idle = 0
     /// What keeps one of them from working.
@@ -28,20 +22,15 @@ struct WorkerLoad: Equatable {
     init(_ snapshot: QueueSnapshot) { self.init(snapshot.workers) }
 
     /// The same.
-    init(_ workers: [String: BatchSnapshot.Worker]) {
+    init(_ workers: [String: WorkerRecord]) {
         self.workers = workers.count
         for (name, worker) in workers.sorted(by: { $0.key < $1.key }) {
-            let report = worker.report
-            inFlight += report.inFlight
-            stalled += report.stalled
-            checking += report.checking
-            waitingForHost += report.waitingForHost
-            retrying += report.retrying
-            if let asked = report.names { names = names + asked }
-            if report.isPaused { paused += 1 }
-            if report.isPaused || !report.trouble.isEmpty { idle += 1 }
-            if !report.trouble.isEmpty {
-                trouble = "\(name) \(report.held == nil ? "paused" : "held: disk"): \(report.trouble)"
+            let said = worker.report
+            report.join(said)
+            if said.isPaused { paused += 1 }
+            if said.isPaused || !said.trouble.isEmpty { idle += 1 }
+            if !said.trouble.isEmpty {
+                trouble = "\(name) \(said.held == nil ? "paused" : "held: disk"): \(said.trouble)"
             }
         }
     }
@@ -61,11 +50,11 @@ struct WorkerLoad: Equatable {
             rest -= part
             return part
         }
-        load.inFlight = part(inFlight)
-        load.stalled = min(stalled, load.inFlight)
-        load.checking = part(checking)
-        load.waitingForHost = part(waitingForHost)
-        load.retrying = part(retrying)
+        load.report.inFlight = part(report.inFlight)
+        load.report.stalled = min(report.stalled, load.report.inFlight)
+        load.report.checking = part(report.checking)
+        load.report.waitingForHost = part(report.waitingForHost)
+        load.report.retrying = part(report.retrying)
         return load
     }
 }

@@ -67,8 +67,8 @@ struct HealthCommand: AsyncParsableCommand {
     }
 
     /// The problem of a worker; nil without one.
-    private static func problem(_ worker: BatchSnapshot.Worker, ready: Bool) -> String? {
-        switch worker.state {
+    private static func problem(_ worker: WorkerRecord, ready: Bool) -> String? {
+        switch worker.condition {
         case .overdue: "sends no heartbeat"
         case .held, .trouble: ready ? "waits: \(TerminalText.escaped(worker.report.trouble))" : nil
         case .paused: ready ? "paused" : nil

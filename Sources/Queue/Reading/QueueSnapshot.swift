@@ -16,7 +16,7 @@ package struct QueueSnapshot: Sendable {
     /// Newest first.
     package var batches: [BatchStatus] = []
     package var running: [RunningBatch] = []
-    package var workers: [String: BatchSnapshot.Worker] = [:]
+    package var workers: [String: WorkerRecord] = [:]
     package var claimedJobs = 0
     package var orders = QueueControl.QueueSettings()
     package var hosts: [HostProblem] = []
@@ -55,7 +55,7 @@ extension QueueSnapshot {
             concurrency: numbers.indices.contains(5) ? QueueControl.concurrency(numbers[5].string) : nil)
         (lostWorkers, reclaimedJobs, reclaimedURLs) = (number(6) ?? 0, number(7) ?? 0, number(8) ?? 0)
         hosts = QueueHosts.troubled(reply[2].pairs ?? [], at: at)
-        workers = BatchSnapshot.Worker.read(reply[3], said: reply[4], at: at)
+        workers = WorkerRecord.present(reply[3], said: reply[4], at: at)
         claimedJobs = (reply[5].array ?? []).reduce(0) { $0 + ($1.count ?? 0) }
         for (id, state) in zip(reply[6].array ?? [], reply[7].array ?? []) {
             guard let id = id.string else { continue }

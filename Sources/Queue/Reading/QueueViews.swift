@@ -34,7 +34,7 @@ package struct QueueViews: Sendable {
             look.hosts[name] = BatchSnapshot.Host(finished: numbers[0], skipped: numbers[1], bytes: numbers[2])
         }
         look.waitingJobs = reply[4].int ?? 0
-        look.workers = BatchSnapshot.Worker.read(reply[5], said: reply[6], at: at)
+        look.workers = WorkerRecord.present(reply[5], said: reply[6], at: at)
         return look
     }
 

@@ -18,22 +18,18 @@ package struct RunLimit: Sendable, Equatable {
     package var list = ListState.queued
     /// Whether a batch or the queue is paused, not only workers.
     package var isBatchPaused = false, isQueuePaused = false
-    // Of the workers that it holds: sums, and of percentages and times the highest.
-    package var transferring = 0, stalled = 0, slots = 0, checking = 0, waitingForHost = 0, retrying = 0
-    package var figures = WorkerFigures()
-    package var names = NameReport()
-    /// A local fault of one of them.
-    package var trouble = ""
+    /// What the workers said that it holds, joined; its `trouble` is a local fault of one of them.
+    package var report = WorkerReport()
 
     package init(_ cause: LimitCause) { self.cause = cause }
 
     /// * `workers`: all registered ones.
     /// * `batches`: those that are looked at; others and ended ones may be among them.
     /// - Returns: nil if none of the batches is running.
-    package init?(workers: [String: BatchSnapshot.Worker], batches: [BatchStatus]) {
+    package init?(workers: [String: WorkerRecord], batches: [BatchStatus]) {
         let running = batches.filter { $0.state == .running }
         guard !running.isEmpty else { return nil }
-        let reports = workers.sorted { $0.key < $1.key }.map(\.value).filter { $0.leaseLeft > 0 }.map(\.report)
+        let reports = workers.sorted { $0.key < $1.key }.map(\.value).filter { $0.leaseLeft ?? 0 > 0 }.map(\.report)
         guard running.contains(where: { !$0.isHeld }) else {
             self.init(.paused)
             isBatchPaused = running.contains(where: \.isPaused)
@@ -48,7 +44,10 @@ package struct RunLimit: Sendable, Equatable {
         self.init(cause)
         allWorkers = reports.count
         list = Self.list(of: running)
-        for report in reports where Self.cause(of: report) == cause { add(report) }
+        for said in reports where Self.cause(of: said) == cause {
+            self.workers += 1
+            report.join(said)
+        }
     }
 
     /// A person's pause, and a disk that does not respond, are in the record before the worker's next heartbeat.
@@ -73,47 +72,5 @@ package struct RunLimit: Sendable, Equatable {
         if running.contains(where: \.isWaitingForMemory) { return .full }
         if running.contains(where: \.isWaitingForList) { return .stopped }
         return running.contains { !$0.isSealed } ? .feeding : .queued
-    }
-
-    private mutating func add(_ report: WorkerReport) {
-        workers += 1
-        transferring += report.transferring
-        stalled += report.stalled
-        slots += report.maxConcurrentDownloads ?? 0
-        checking += report.checking
-        waitingForHost += report.waitingForHost
-        retrying += report.retrying
-        if !report.trouble.isEmpty { trouble = report.trouble }
-        figures.join(report.figures)
-        if let more = report.names { names = names + more }
-    }
-}
-
-extension WorkerFigures {
-    /// Adds another worker's figures: counts and processors used are added, of percentages and times the highest is kept.
-    fileprivate mutating func join(_ other: WorkerFigures) {
-        slotsFull = max(slotsFull, other.slotsFull)
-        answering = max(answering, other.answering)
-        rateLimited = max(rateLimited, other.rateLimited)
-        received += other.received
-        for wait in other.hostWaits {
-            if let index = hostWaits.firstIndex(where: { ($0.host, $0.reason) == (wait.host, wait.reason) }) {
-                hostWaits[index].count += wait.count
-            } else {
-                hostWaits.append(wait)
-            }
-        }
-        hostWaits = Array(
-            hostWaits.sorted { ($0.count, $1.host) > ($1.count, $0.host) }.prefix(Self.maxHosts))
-        redisLongest = max(redisLongest, other.redisLongest)
-        redisBusy = max(redisBusy, other.redisBusy)
-        isRefused = isRefused || other.isRefused
-        fileOldest = max(fileOldest, other.fileOldest)
-        fileBusy = max(fileBusy, other.fileBusy)
-        processors = max(processors, other.processors)
-        machineBusy = max(machineBusy, other.machineBusy)
-        cpu += other.cpu
-        checkCPU += other.checkCPU
-        transferCPU = max(transferCPU, other.transferCPU)
     }
 }

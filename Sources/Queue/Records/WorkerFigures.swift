@@ -7,59 +7,70 @@ package struct WorkerFigures: Sendable, Equatable {
 
     /// Whether its last claim returned no job.
     package var lacksWork = false
-    /// Share in which all slots were in use and further URLs waited for one.
     package var slotsFull = 0
-    /// Share of the transfers' time before the header of the response: connecting, and waiting for the server.
     package var answering = 0
-    /// Share in which the configured rate held transfers back.
     package var rateLimited = 0
-    /// Bytes of responses per second, headers included.
     package var received = 0
     /// The hosts with the most URLs that wait although slots are free.
     package var hostWaits: [HostWait] = []
-    /// The longest claim or report in milliseconds, and the share in which one was pending.
     package var redisLongest = 0, redisBusy = 0
     /// Whether Redis refused its last report.
     package var isRefused = false
-    /// Age of the oldest pending file call in milliseconds.
-    package var fileOldest = 0
-    /// Share of the time of the threads for checks that was spent in file calls, or in which bodies waited for their file, if that is more.
-    package var fileBusy = 0
-    /// Processors of the machine, and the share of all of them that was in use, by whatever program.
+    package var fileOldest = 0, fileBusy = 0
     package var processors = 1, machineBusy = 0
-    /// Percent of one processor: the worker, of that its threads for checks, and the thread of its transfers.
     package var cpu = 0, checkCPU = 0, transferCPU = 0
+
+    static let figures: [Figure<WorkerFigures>] = [
+        Figure("lacks_work", \.lacksWork, "Whether its last claim returned no job."),
+        Figure(
+            "slots_full", \.slotsFull, unit: .percent, join: .highest,
+            "Time in which all slots were in use and further URLs waited."),
+        Figure(
+            "answering", \.answering, unit: .percent, join: .highest,
+            "Part of the transfers' time before the header of the response: connecting, and waiting for the server."),
+        Figure(
+            "rate_limited", \.rateLimited, unit: .percent, join: .highest,
+            "Time in which the configured rate held transfers back."),
+        Figure("received", \.received, unit: .bytesPerSecond, "Bytes of responses, headers included."),
+        Figure("redis_longest", \.redisLongest, unit: .milliseconds, join: .highest, "The longest claim or report."),
+        Figure(
+            "redis_busy", \.redisBusy, unit: .percent, join: .highest, "Time in which a claim or report was pending."),
+        Figure("redis_refuses", \.isRefused, "Whether Redis refused its last report."),
+        Figure(
+            "file_oldest", \.fileOldest, unit: .milliseconds, join: .highest, "Age of the oldest pending file call."),
+        Figure(
+            "file_busy", \.fileBusy, unit: .percent, join: .highest,
+            "Time of the threads for checks in file calls, or in which bodies waited for their file, if that is more."),
+        Figure("processors", \.processors, join: .highest, "Processors of the machine."),
+        Figure(
+            "machine_busy", \.machineBusy, unit: .percent, join: .highest,
+            "Use of all processors of the machine, by whatever program."),
+        Figure("cpu_share", \.cpu, unit: .percent, "Use of processors by the worker; 100 is one."),
+        Figure("cpu_checks", \.checkCPU, unit: .percent, "Of that its threads for checks."),
+        Figure("cpu_transfers", \.transferCPU, unit: .percent, join: .highest, "Of that the thread of its transfers."),
+    ]
 
     package init() {}
 
-    /// * `fields`: of the record of a worker; a missing one is 0.
-    init(fields: [String: String]) {
-        func number(_ name: String) -> Int { fields[name].flatMap { Int(plausible: $0) }.map { max(0, $0) } ?? 0 }
-        (lacksWork, isRefused) = (number("lacks_work") == 1, number("redis_refuses") == 1)
-        (slotsFull, answering, rateLimited) = (number("slots_full"), number("answering"), number("rate_limited"))
-        received = number("received")
-        hostWaits = Self.hostWaits(fields["host_waits"] ?? "")
-        (redisLongest, redisBusy) = (number("redis_longest"), number("redis_busy"))
-        (fileOldest, fileBusy) = (number("file_oldest"), number("file_busy"))
-        (processors, machineBusy) = (max(1, number("processors")), number("machine_busy"))
-        (cpu, checkCPU, transferCPU) = (number("cpu_share"), number("cpu_checks"), number("cpu_transfers"))
+    /// Adds the hosts of another worker; those with the most URLs stay.
+    mutating func joinHosts(_ other: WorkerFigures) {
+        for wait in other.hostWaits {
+            if let index = hostWaits.firstIndex(where: { ($0.host, $0.reason) == (wait.host, wait.reason) }) {
+                hostWaits[index].count += wait.count
+            } else {
+                hostWaits.append(wait)
+            }
+        }
+        hostWaits = Array(
+            hostWaits.sorted { ($0.count, $1.host) > ($1.count, $0.host) }.prefix(Self.maxHosts))
     }
 
-    var fields: [(String, String)] {
-        let waits = hostWaits.prefix(Self.maxHosts).map { "\($0.reason.rawValue) \($0.count) \($0.host)" }
-        let numbers = [
-            ("lacks_work", lacksWork ? 1 : 0), ("slots_full", slotsFull), ("answering", answering),
-            ("rate_limited", rateLimited), ("received", received),
-            ("redis_longest", redisLongest), ("redis_busy", redisBusy),
-            ("redis_refuses", isRefused ? 1 : 0), ("file_oldest", fileOldest), ("file_busy", fileBusy),
-            ("processors", processors), ("machine_busy", machineBusy), ("cpu_share", cpu), ("cpu_checks", checkCPU),
-            ("cpu_transfers", transferCPU),
-        ]
-        return numbers.map { ($0, String($1)) } + [("host_waits", waits.joined(separator: "\n"))]
+    var hostWaitsText: String {
+        hostWaits.prefix(Self.maxHosts).map { "\($0.reason.rawValue) \($0.count) \($0.host)" }.joined(separator: "\n")
     }
 
     /// Lines of `reason count host`; others are ignored.
-    private static func hostWaits(_ text: String) -> [HostWait] {
+    static func hostWaits(_ text: String) -> [HostWait] {
         text.split(atByte: "\n").prefix(maxHosts).compactMap { line in
             let words = line.split(atByte: " ", maxSplits: 2)
             guard words.count == 3, let reason = HostWait.Reason(rawValue: String(words[0])),

@@ -20,19 +20,9 @@ package struct WorkerReport: Sendable, Equatable {
     package var since = 0, beat = 0
     /// Length of its lease in milliseconds from a heartbeat; nil if it has never reported it.
     package var lease: Int?
-    /// Current transfers, including stalled ones.
-    package var inFlight = 0
-    /// Transfers without incoming bytes: they hold no slot.
-    package var stalled = 0
-    /// URLs whose image is being checked and stored, or waits for that.
-    package var checking = 0
-    /// Transfers that wait for their host, and for their next try.
-    package var waitingForHost = 0, retrying = 0
-    /// Outcomes that Redis has not taken yet: few, unless it refuses reports or is slow.
-    package var unreported = 0
-    /// URLs and bytes it was first to settle since it registered; counted by REPORT, not by the worker.
+    package var inFlight = 0, stalled = 0, checking = 0, waitingForHost = 0, retrying = 0, unreported = 0
+    /// Counted by REPORT since it registered.
     package var finished = 0, skipped = 0, bytes = 0
-    /// Limit of concurrent transfers; nil if not reported.
     package var maxConcurrentDownloads: Int?
     /// Why it has this limit; nil: the limit was set, not found by the worker itself.
     package var concurrencyReason: ConcurrencyReason?
@@ -52,9 +42,7 @@ package struct WorkerReport: Sendable, Equatable {
     /// What it refuses by its own settings: a digest, then the settings in words. Written as it registers, and by
     /// REFUSED: they change when it meets a format without a library.
     package var rules = ""
-    /// Images of its cache, their bytes, and the limit; nil if not counted, or without a limit.
     package var cacheImages: Int?, cacheBytes: Int?, cacheLimit: Int?
-    /// Bytes of memory, and milliseconds of CPU since its start.
     package var residentBytes: Int?, cpu: Int?
     /// What its resolver was asked; nil if not reported.
     package var names: NameReport?
@@ -67,6 +55,46 @@ package struct WorkerReport: Sendable, Equatable {
     package var isPaused = false
     /// Its own setting of concurrent transfers; nil: the one for all workers, or its startup value.
     package var wantedConcurrency: ConcurrentDownloads?
+
+    /// The numbers that the worker writes.
+    package static let figures: [Figure<WorkerReport>] =
+        [
+            Figure(
+                "in_flight", \.inFlight, place: .metric("in_flight_downloads"), "Transfers, including stalled ones."),
+            Figure(
+                "stalled", \.stalled, place: .metric("stalled_downloads"),
+                "Transfers that receive no data and hold no slot; 0 with a fixed number of transfers."),
+            Figure(
+                "checking", \.checking, place: .metric("checking_images"),
+                "URLs whose image is being checked and stored, or waits for that. If there are many of these and few transfers, "
+                    + "processors or the disk are the bottleneck."),
+            Figure(
+                "waiting_for_host", \.waitingForHost, place: .metric("waiting_for_host_downloads"),
+                "Downloads that wait for their host's turn."),
+            Figure(
+                "retrying", \.retrying, place: .metric("retrying_downloads"), "Downloads that wait for their next try."),
+            Figure(
+                "unreported", \.unreported, place: .metric("unreported_outcomes"),
+                "Outcomes that Redis has not accepted yet. If there are many for long, Redis rejects reports or is slow."
+            ),
+            Figure(
+                "max_concurrent_downloads", \.maxConcurrentDownloads, place: .metric("max_concurrent_downloads"),
+                "Transfers that may be in flight."),
+            Figure("cache_images", \.cacheImages, "Images of its cache."),
+            Figure("cache_bytes", \.cacheBytes, unit: .bytes, "Size of its cache on disk."),
+            Figure("cache_limit", \.cacheLimit, unit: .bytes, "Limit of that size."),
+            Figure(
+                "rss", \.residentBytes, unit: .bytes, place: .metric("workers_resident_memory_bytes"),
+                "Resident memory."),
+            Figure("cpu", \.cpu, unit: .milliseconds, "Time of processors since its start."),
+        ] + WorkerFigures.figures.map { $0.inside(\.figures) }
+
+    /// The numbers that REPORT writes.
+    package static let counts: [Figure<WorkerReport>] = [
+        Figure("finished", \.finished, place: .json, "URLs that it was first to settle since it registered."),
+        Figure("skipped", \.skipped, place: .json, "Those of them without an image."),
+        Figure("bytes", \.bytes, unit: .bytes, place: .json, "Bytes of the images that it downloaded."),
+    ]
 
     package init() {}
 
@@ -89,37 +117,34 @@ package struct WorkerReport: Sendable, Equatable {
         func text(_ name: String) -> String { fields[name] ?? "" }
         (host, pid, version) = (text("host"), number("pid"), text("version"))
         (since, beat, lease) = (number("since"), number("beat"), known("lease"))
-        (inFlight, stalled, checking) = (number("in_flight"), number("stalled"), number("checking"))
-        (waitingForHost, retrying) = (number("waiting_for_host"), number("retrying"))
-        unreported = number("unreported")
-        (finished, skipped, bytes) = (number("finished"), number("skipped"), number("bytes"))
-        maxConcurrentDownloads = known("max_concurrent_downloads")
+        for figure in Self.figures + Self.counts { if let value = known(figure.name) { figure.set(&self, value) } }
+        figures.processors = max(1, figures.processors)
+        figures.hostWaits = WorkerFigures.hostWaits(text("host_waits"))
         limit = LimitCause(rawValue: text("limit")) ?? .starting
-        figures = WorkerFigures(fields: fields)
         (trouble, warning, oldest) = (text("trouble"), text("warning"), text("oldest"))
         held = WorkerHold(fields)
         (cache, rules) = (text("cache"), text("rules"))
-        (cacheImages, cacheBytes, cacheLimit) = (known("cache_images"), known("cache_bytes"), known("cache_limit"))
-        (residentBytes, cpu) = (known("rss"), known("cpu"))
         names = fields["names"].flatMap { NameReport($0) }
         concurrencyReason = ConcurrencyReason(rawValue: text("concurrency_reason"))
         (isPaused, wantedConcurrency) = (text("paused") == "1", ConcurrentDownloads(text("wanted")))
     }
 
+    /// Adds what another worker said: its figures, the hosts that its URLs wait for, and what its resolver was asked.
+    package mutating func join(_ other: WorkerReport) {
+        for figure in Self.figures + Self.counts { figure.add(other, to: &self) }
+        figures.joinHosts(other.figures)
+        if let more = other.names { names = (names ?? NameReport()) + more }
+        if !other.trouble.isEmpty { trouble = other.trouble }
+    }
+
     package var fields: [(String, String)] {
         var fields = [
-            ("in_flight", String(inFlight)), ("stalled", String(stalled)), ("checking", String(checking)),
-            ("waiting_for_host", String(waitingForHost)), ("retrying", String(retrying)),
-            ("unreported", String(unreported)), ("limit", limit.rawValue),
-            ("trouble", trouble), ("warning", warning), ("oldest", oldest), ("cache", cache),
-            ("concurrency_reason", concurrencyReason?.rawValue ?? ""),
-        ]
-        let known = [
-            ("max_concurrent_downloads", maxConcurrentDownloads), ("cache_images", cacheImages),
-            ("cache_bytes", cacheBytes), ("cache_limit", cacheLimit), ("rss", residentBytes), ("cpu", cpu),
+            ("limit", limit.rawValue), ("trouble", trouble), ("warning", warning), ("oldest", oldest),
+            ("cache", cache), ("concurrency_reason", concurrencyReason?.rawValue ?? ""),
+            ("host_waits", figures.hostWaitsText),
         ]
         if let names { fields.append(("names", names.text)) }
-        for (name, value) in known { if let value { fields.append((name, String(value))) } }
-        return fields + figures.fields
+        for figure in Self.figures { if let value = figure.value(self) { fields.append((figure.name, String(value))) } }
+        return fields
     }
 }

@@ -85,7 +85,7 @@ struct ProcessFaultTests {
         try await bench.expectAllThere(300, workers: workers)
         // Both had a part in it, and neither was given up.
         let records = try await bench.queue.workerRecords.all()
-        #expect(records.count == 2 && records.allSatisfy { $0.finished > 0 && $0.state == .left }, "\(records)")
+        #expect(records.count == 2 && records.allSatisfy { $0.report.finished > 0 && $0.state == .left }, "\(records)")
         for worker in workers { #expect(!worker.stderr.contains("given up")) }
         // The first one prints the time of its own clock: it was wrong.
         #expect(workers[0].stderr.prefix(2) != workers[1].stderr.prefix(2))

@@ -56,8 +56,8 @@ struct WorkerRecordTests {
         try await f.queue.jobs.release(worker: "w", leaving: true)
         let records = try await f.queue.workerRecords.all()
         #expect(records.map(\.id) == ["v", "w"])
-        #expect(records[1].finished == 5 && records[1].skipped == 2 && records[1].bytes == 300)
-        #expect(records[0].finished == 0)
+        #expect(records[1].report.finished == 5 && records[1].report.skipped == 2 && records[1].report.bytes == 300)
+        #expect(records[0].report.finished == 0)
         // Of one that nobody knows nothing begins to be known.
         try await f.fill("z", sizes: [1])
         let job = try await f.claim("v", 1)[0].job

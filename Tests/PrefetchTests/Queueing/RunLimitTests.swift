@@ -15,12 +15,12 @@ struct RunLimitTests {
     private func worker(
         _ limit: LimitCause, inFlight: Int = 0, waiting: Int = 0, leaseLeft: Int = 9_000,
         _ change: (inout WorkerReport) -> Void = { _ in }
-    ) -> BatchSnapshot.Worker {
+    ) -> WorkerRecord {
         var report = WorkerReport()
         (report.limit, report.inFlight, report.waitingForHost) = (limit, inFlight, waiting)
         report.maxConcurrentDownloads = 32
         change(&report)
-        return BatchSnapshot.Worker(report, leaseLeft: leaseLeft)
+        return WorkerRecord(id: "w", report, leaseLeft: leaseLeft)
     }
 
     @Test("The cause of most of the open work is named, and how many workers share it")
@@ -31,7 +31,9 @@ struct RunLimitTests {
         ]
         let limit = try #require(RunLimit(workers: workers, batches: [batch()]))
         #expect(limit.cause == .politeness && limit.workers == 2 && limit.allWorkers == 4)
-        #expect(limit.waitingForHost == 500 && limit.slots == 64 && limit.transferring == 0)
+        #expect(
+            limit.report.waitingForHost == 500 && limit.report.maxConcurrentDownloads == 64
+                && limit.report.transferring == 0)
         // Workers that have nothing are named where no other has anything.
         let idle = ["a": worker(.list), "b": worker(.list), "c": worker(.servers, inFlight: 1)]
         #expect(RunLimit(workers: idle, batches: [batch()])?.cause == .servers)
@@ -41,7 +43,7 @@ struct RunLimitTests {
     @Test(
         "Hosts of several workers are one host each, the three with most URLs; rates are added, times are the longest")
     func hosts() throws {
-        func waiting(_ hosts: [(String, Int)], _ received: Int, _ redis: Int) -> BatchSnapshot.Worker {
+        func waiting(_ hosts: [(String, Int)], _ received: Int, _ redis: Int) -> WorkerRecord {
             worker(.politeness, waiting: 10) { report in
                 report.figures.hostWaits = hosts.map { HostWait(host: $0.0, reason: .transfers, count: $0.1) }
                 (report.figures.received, report.figures.redisLongest) = (received, redis)
@@ -52,8 +54,8 @@ struct RunLimitTests {
                 workers: [
                     "a": waiting([("x", 5), ("y", 4), ("z", 1)], 7, 30), "b": waiting([("y", 4), ("w", 2)], 8, 20),
                 ], batches: [batch()]))
-        #expect(limit.figures.hostWaits.map { "\($0.host) \($0.count)" } == ["y 8", "x 5", "w 2"])
-        #expect(limit.figures.received == 15 && limit.figures.redisLongest == 30)
+        #expect(limit.report.figures.hostWaits.map { "\($0.host) \($0.count)" } == ["y 8", "x 5", "w 2"])
+        #expect(limit.report.figures.received == 15 && limit.report.figures.redisLongest == 30)
     }
 
     @Test("Pauses, missing workers and the state of the list are told from the batches")

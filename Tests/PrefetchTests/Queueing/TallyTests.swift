@@ -37,7 +37,7 @@ struct TallyTests {
         #expect(
             look.counts["w"]?.finished == 5 && look.status.counts.finished == 5 && look.status.counts[.httpError] == 3)
         #expect(
-            look.workers["w"]?.state == .running && look.workers["w"].map { $0.leaseLeft > 50_000 } == true)
+            look.workers["w"]?.condition == .running && look.workers["w"]?.leaseLeft.map { $0 > 50_000 } == true)
         // The batch ends before its last tally comes, which is counted all the same and leaves Redis with the rest.
         tally = HostTally()
         try await report(f, job, [nil, nil, nil, nil, nil, .timeout], into: &tally)

@@ -29,7 +29,9 @@ package struct QueueHealing: Sendable {
         for key in try await keySpace.wrongKeys(found) { lines += try await putAside(key) }
         for owner in found.owners where !workers.contains(owner) {
             let count = try await reclaim(from: owner)
-            lines.append("gave \(count) jobs of \(owner), which is not registered, back to their lists")
+            if count > 0 {
+                lines.append("gave \(count) jobs of \(owner), which is not registered, back to their lists")
+            }
         }
         return lines + (try await agree(isComplete: true, batches: found.batches).lines)
     }

@@ -268,9 +268,11 @@ class Cell:
                         self.fail(f"{self.spoilt} neither heals nor goes with its batch")
             elif is_there:
                 # One that is gone meanwhile, or made anew, is so by right.
-                await self.redis("DEL", key)
+                # In one step: a worker that finds none registers anew, and would be overwritten.
                 if await self.redis("EXISTS", saved):
                     await self.redis("RENAME", saved, key)
+                else:
+                    await self.redis("DEL", key)
         except Exception as error:
             self.fail(f"the harness: {error!r}")
         finally:

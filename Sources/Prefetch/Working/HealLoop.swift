@@ -28,9 +28,10 @@ final class HealLoop {
             if idle == 0 { due = Self.firstLeases }
             let isWrong = worker.redis.takeWrongType()
             guard isWrong || reports.hasRefused || idle >= due else { continue }
+            let scans = isWrong || idle == Self.firstLeases
             if idle >= due { due = idle + min(due, Self.mostLeases) }
             let healed = await worker.redis.persist(until: worker.shutdown.draining) { queue async throws(RedisError) in
-                try await queue.healing.heal(every: lease, scans: isWrong)
+                try await queue.healing.heal(every: lease, scans: scans)
             }
             for line in healed ?? [] { worker.warningLog.say("healed the queue: \(line)") }
         }

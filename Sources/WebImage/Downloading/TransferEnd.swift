@@ -89,10 +89,14 @@ extension DownloadedImage {
         let announced =
             info.contentLength != nil || version == "2" || version == "3"
             || info.header("Transfer-Encoding")?.lowercased().contains("chunked") ?? false
-        let freshFor = Freshness.seconds(
-            control: info.responseHeaders.filter { $0.name.lowercased() == "cache-control" }.map(\.value),
-            expires: info.header("Expires"), date: info.header("Date"), age: info.header("Age"),
-            now: WallClock.seconds)
+        let (control, expires) = (info.headers("Cache-Control"), info.header("Expires"))
+        // Most responses say nothing of it, and each look at a field is one at all of them.
+        let freshFor =
+            control.isEmpty && expires == nil
+            ? nil
+            : Freshness.seconds(
+                control: control, expires: expires, date: info.header("Date"), age: info.header("Age"),
+                now: WallClock.seconds)
         self.init(
             body: response.takeBody(), statusCode: info.status, eTag: info.header("ETag"),
             lastModified: info.header("Last-Modified"), contentType: info.header("Content-Type"),

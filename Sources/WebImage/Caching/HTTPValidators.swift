@@ -42,17 +42,27 @@ public struct HTTPValidators: Sendable, Equatable {
     }
 
     var encoded: [UInt8] {
-        var bytes = [Self.version]
-        for text in [etag, lastModified] {
-            var field = Array((text ?? "").utf8)
-            if field.count > Self.limit { field = [] }
-            bytes += [UInt8(truncatingIfNeeded: field.count), UInt8(truncatingIfNeeded: field.count >> 8)]
-            bytes += field
-        }
+        let (etag, lastModified) = (Self.kept(etag), Self.kept(lastModified))
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(1 + 2 + etag.count + 2 + lastModified.count + 8)
+        bytes.append(Self.version)
+        Self.append(etag, to: &bytes)
+        Self.append(lastModified, to: &bytes)
         if let freshUntil {
             let end = UInt64(bitPattern: Int64(freshUntil))
             for shift in 0..<8 { bytes.append(UInt8(truncatingIfNeeded: end >> (8 * UInt64(shift)))) }
         }
         return bytes
+    }
+
+    private static func kept(_ field: String?) -> String.UTF8View {
+        guard let field = field?.utf8, field.count <= limit else { return "".utf8 }
+        return field
+    }
+
+    private static func append(_ field: String.UTF8View, to bytes: inout [UInt8]) {
+        bytes.append(UInt8(truncatingIfNeeded: field.count))
+        bytes.append(UInt8(truncatingIfNeeded: field.count >> 8))
+        bytes.append(contentsOf: field)
     }
 }

@@ -73,12 +73,7 @@ struct CurlInfo {
     /// `Location` as text. What is not UTF-8, such as a name in Latin-1, is percent-encoded byte by byte, as browsers and curl send it on; the rest
     /// is encoded with the URL.
     var location: String? {
-        var header: UnsafeMutablePointer<curl_header>?
-        guard curl_easy_header(easy, "Location", 0, UInt32(CURLH_HEADER), -1, &header) == CURLHE_OK, let header else {
-            return nil
-        }
-        guard let value = header.pointee.value else { return nil }
-        return Self.text(UnsafeRawBufferPointer(start: value, count: strlen(value)))
+        field("Location", 0).map { Self.text(UnsafeRawBufferPointer(start: $0, count: strlen($0))) }
     }
 
     /// Valid UTF-8 as it is, and each other byte percent-encoded.
@@ -111,20 +106,25 @@ struct CurlInfo {
         return headers
     }
 
-    func headers(_ name: String) -> [String] {
+    /// The values of all fields of a name that is not known before.
+    func values(of name: String) -> [String] { responseHeaders.filter { $0.isNamed(name) }.map(\.value) }
+
+    /// The values of all fields of a name.
+    func headers(_ name: StaticString) -> [String] {
         var values: [String] = []
-        var header: UnsafeMutablePointer<curl_header>?
-        while curl_easy_header(easy, name, values.count, UInt32(CURLH_HEADER), -1, &header) == CURLHE_OK, let header {
-            values.append(String(cString: header.pointee.value))
-        }
+        while let value = field(name, values.count) { values.append(String(cString: value)) }
         return values
     }
 
-    func header(_ name: String) -> String? {
+    func header(_ name: StaticString) -> String? { field(name, 0).map { String(cString: $0) } }
+
+    /// A short `String` would be copied for C at each look.
+    private func field(_ name: StaticString, _ index: Int) -> UnsafePointer<CChar>? {
         var header: UnsafeMutablePointer<curl_header>?
-        guard curl_easy_header(easy, name, 0, UInt32(CURLH_HEADER), -1, &header) == CURLHE_OK, let header else {
+        let name = UnsafeRawPointer(name.utf8Start).assumingMemoryBound(to: CChar.self)
+        guard curl_easy_header(easy, name, index, UInt32(CURLH_HEADER), -1, &header) == CURLHE_OK, let header else {
             return nil
         }
-        return String(cString: header.pointee.value)
+        return UnsafePointer(header.pointee.value)
     }
 }

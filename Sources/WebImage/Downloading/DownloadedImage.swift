@@ -13,10 +13,6 @@ public struct DownloadedImage: Sendable {
     public var lastModified: String?
     /// `Content-Type`; only a hint, the bytes determine the format.
     public var contentType: String?
-    /// An unsolicited `Content-Encoding`; the body is already decoded.
-    public var contentEncoding: String?
-    /// `X-Robots-Tag`.
-    public var robotsTag: String?
     /// The final URL after redirects, without credentials.
     public var effectiveURL: String
     /// Number of redirects followed.

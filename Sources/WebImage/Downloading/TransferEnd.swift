@@ -63,7 +63,7 @@ enum TransferEnd {
         }
         switch status {
         case 202 where response.isWanted && response.received == 0 && !operation.key.options.contains(.unasked):
-            let demand = AccessDemand(status: status, headers: info.headers)
+            let demand = AccessDemand(status: status, headers: info.values)
             self = .failure(WebImageError(status: status, retryAfter: nil, demand: demand))
         case _ where response.isWanted: self = .image(DownloadedImage(&response, info, of: operation))
         case 304 where operation.key.options.contains(.conditional):
@@ -76,7 +76,7 @@ enum TransferEnd {
                     WebImageError(.invalidDownloadStatusCode, "HTTP \(status) without a Location", httpStatus: status))
             }
         default:
-            let demand = AccessDemand(status: status, headers: info.headers)
+            let demand = AccessDemand(status: status, headers: info.values)
             self = .failure(WebImageError(status: status, retryAfter: info.retryAfter, demand: demand))
         }
     }
@@ -100,7 +100,6 @@ extension DownloadedImage {
         self.init(
             body: response.takeBody(), statusCode: info.status, eTag: info.header("ETag"),
             lastModified: info.header("Last-Modified"), contentType: info.header("Content-Type"),
-            contentEncoding: info.header("Content-Encoding"), robotsTag: info.header("X-Robots-Tag"),
             effectiveURL: operation.request.text, redirectCount: operation.redirects, attempts: operation.attempts,
             remoteAddress: info.remoteAddress, timing: info.timing, httpVersion: version,
             lengthWasAnnounced: announced, freshFor: freshFor, resumedFrom: response.resumedFrom)

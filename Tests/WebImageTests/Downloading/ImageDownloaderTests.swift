@@ -25,8 +25,6 @@ struct ImageDownloaderTests {
         #expect(image.eTag == "\"7\"")
         #expect(image.lastModified == "Fri, 20 Nov 2026 00:00:00 GMT")
         #expect(image.contentType == "image/jpeg")
-        #expect(image.robotsTag == "noindex")
-        #expect(image.contentEncoding == nil)
         #expect(image.effectiveURL == server.url("/a.jpg?x=1"))
         #expect(image.attempts == 1)
         #expect(image.remoteAddress == "127.0.0.1")

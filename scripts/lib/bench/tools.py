@@ -61,7 +61,7 @@ def all_tools(binaries, bare, urls, list_path, work):
     }
     # The exit codes of a list with bad URLs: 3 finished with skips; 22 of --fail; 8 an error response of the server.
     return [
-        Tool("prefetch", "**prefetch**, 2 workers", "structure", names["like"], "like for like", ours(*like), {0, 3}),
+        Tool("prefetch", "**prefetch**, 2 workers", "structure, SHA-256", names["like"], "like for like", ours(*like), {0, 3}),
         Tool("bare", "a bare libcurl program, 2 processes", "nothing", names["bare"], "like for like", floor("none"), {0}),
         Tool("curl", "curl --parallel", "nothing", f"1 process, --parallel --parallel-max {IN_FLIGHT}, no check, no sync", "like for like", curl, {0, 22}),
         Tool("wget2", "wget2", "nothing", f"1 process, --max-threads={IN_FLIGHT}, no check, no sync", "like for like", wget2, {0, 8}),

@@ -1,15 +1,23 @@
 internal import ArgumentParser
 internal import Glibc
 
-/// The help of a command: `-h` fits two screens of 40 lines, `--help` has every option. Its own options come first.
+/// The help of a command: `-h` has the options that most people use, `--help` has every one. Its own options come first.
 package struct HelpPage {
     package enum Length: Sendable { case short, full }
 
     /// The options of an option group that `-h` shows; those of the command itself are always there.
     private static let essential: Set<String> = [
-        "--redis", "--cache", "--yes", "--max-concurrent-downloads", "--allow-net", "--header", "--proxy", "--tries",
-        "--timeout", "--max-per-host", "--rate-per-host", "--validate", "--name", "--priority", "--limit", "--dry-run",
-        "--max-failures", "--url-column", "--refresh-cached", "--retry-failed", "--contact",
+        "--redis", "--cache", "--yes", "--priority",
+        // The list, and the result.
+        "--url-column", "--keep-columns", "--limit", "--dry-run",
+        // Images.
+        "--resize", "--fit", "--image-format", "--quality", "--min-width", "--min-height", "--max-pixels", "--types",
+        "--validate", "--max-size",
+        // Requests.
+        "--max-concurrent-downloads", "--max-per-host", "--rate-per-host", "--limit-rate", "--tries", "--timeout",
+        "--header", "--contact", "--proxy", "--allow-net",
+        // The cache, rules of sites, and the end.
+        "--refresh-cached", "--retry-failed", "--robots", "--own-host", "--max-failures",
     ]
     private static let labelWidth = 26
 

@@ -6,24 +6,8 @@ import WebImage
 
 /// `blacklist`, `why`, `workers` and `cache ls`, as a user runs them.
 @Suite("The failed URLs and what else is known", .timeLimit(.minutes(5)))
-struct BlacklistTests {
-    private let folder = TemporaryDirectory()
-    private let clean = [
-        "REDIS_URL": "", "PREFETCH_REDIS_URL": "", "PREFETCH_CACHE": "", "http_proxy": "", "https_proxy": "",
-    ]
-
-    @discardableResult
-    private func ran(
-        _ arguments: [String], exits code: Int32 = 0, says text: String = "", input: [UInt8]? = nil,
-        program: String = "prefetch-coord"
-    ) async throws -> ChildProcess {
-        let child = try await ChildProcess(builtProduct(program), arguments, environment: clean, input: input)
-        let end = await child.wait()
-        #expect(end == .exited(code), "\(arguments): \(child.stderr)")
-        if !text.isEmpty { #expect(child.stderr.contains(text), "\(arguments): \(child.stderr)") }
-        return child
-    }
-
+struct BlacklistTests: FolderSuite {
+    let folder = TemporaryDirectory()
     private func list(_ lines: [String], _ name: String = "urls.txt") -> String {
         folder.write(Array(lines.map { $0 + "\n" }.joined().utf8), to: name)
         return folder.path(name)
@@ -103,7 +87,7 @@ struct BlacklistTests {
         func answer(_ text: String) async throws -> (ChildProcess.Status, String) {
             let command = "\(builtProduct("prefetch-coord")) blacklist rm --all --redis \(redis.url)"
             let child = try await ChildProcess(
-                "/usr/bin/script", ["-qec", command, "/dev/null"], environment: clean, input: Array("\(text)\n".utf8))
+                "/usr/bin/script", ["-qec", command, "/dev/null"], input: Array("\(text)\n".utf8))
             return (await child.wait(), child.stdout)
         }
         let (no, said) = try await answer("n")
@@ -156,7 +140,7 @@ struct BlacklistTests {
         }
         .map { String($0.split(separator: ":   ")[1].drop { $0 == " " }) }
         try #require(commands.count == 2 && commands[1].contains(" retry mine "), "\(listed.stderr)")
-        let shell = try await ChildProcess("/bin/sh", ["-c", commands[0]], environment: clean)
+        let shell = try await ChildProcess("/bin/sh", ["-c", commands[0]])
         #expect(await shell.wait() == .exited(0))
         #expect(shell.stdout == "removed 1 URL\n")
         #expect(try await ran(["why", gone] + at).stdout.contains("\n  not on the blacklist\n"))
@@ -209,15 +193,14 @@ struct BlacklistTests {
         let file = list((0..<7).map { origin.url("/\($0)") })
         try await ran(["submit", file, "--name", "mine"] + at)
         let net = ["--cache", folder.path("cache"), "--allow-net", "127.0.0.0/8"]
-        let worker = try await ran(at + net + ["--burst"], program: "prefetch-worker")
+        let worker = try await ran(at + net + ["--burst"], of: "prefetch-worker")
         let left = try await ran(["workers"] + at, says: "start one: prefetch-worker")
         let lines = left.stdout.split(separator: "\n")
         #expect(lines.count == 2 && lines[0] == "no workers", "\(left.stdout)")
         #expect(lines[1].contains(":\(worker.pid)  left  finished 7 skipped 7  0 B  at 20"), "\(left.stdout)")
 
         let running = try await ChildProcess(
-            builtProduct("prefetch-worker"), at + net + ["--lease", "1s", "--max-concurrent-downloads", "32"],
-            environment: clean)
+            builtProduct("prefetch-worker"), at + net + ["--lease", "1s", "--max-concurrent-downloads", "32"])
         var json = ""
         while !json.contains(#":\#(running.pid)","state":"running""#) {
             json = try await ran(["workers", "--json"] + at).stdout

@@ -8,22 +8,9 @@ import Testing
 
 /// `prefetch-coord cache`, as a user runs it.
 @Suite("The commands of the cache", .timeLimit(.minutes(5)))
-struct CacheCommandTests {
-    private let folder = TemporaryDirectory()
+struct CacheCommandTests: FolderSuite {
+    let folder = TemporaryDirectory()
     private var cache: String { folder.path("cache") }
-
-    private func coord(_ arguments: [String], input: [UInt8]? = nil) async throws -> ChildProcess {
-        let child = try await ChildProcess(
-            builtProduct("prefetch-coord"), arguments, environment: RemoteBatch.clean, input: input)
-        await child.wait()
-        return child
-    }
-
-    private func ran(_ arguments: [String], exits code: Int32 = 0, input: [UInt8]? = nil) async throws -> ChildProcess {
-        let child = try await coord(arguments, input: input)
-        #expect(await child.wait() == .exited(code), "\(arguments): \(child.stderr)")
-        return child
-    }
 
     private let url = "https://example.org/a.png"
 

@@ -8,7 +8,7 @@ import Testing
 
 /// A cache with limits, and the processes that share it.
 @Suite("Cache limits", .timeLimit(.minutes(5)))
-struct CacheLimitTests {
+struct CacheLimitTests: CommandSuite {
     private let body = [UInt8](repeating: 0x2A, count: 65_536)
 
     private func cache(_ folder: TemporaryDirectory) throws -> DiskCache {
@@ -23,10 +23,6 @@ struct CacheLimitTests {
                 ImageBody([UInt8](repeating: 1, count: 100)), for: CacheKey("\(index)"), record: record)
             #expect(utimensat(AT_FDCWD, cache.images.path(of: CacheKey("\(index)")), [then, then], 0) == 0)
         }
-    }
-
-    private func coord(_ arguments: [String]) async throws -> ChildProcess {
-        try await ChildProcess(builtProduct("prefetch-coord"), arguments, environment: RemoteBatch.clean)
     }
 
     /// What the images take of the disk.
@@ -135,7 +131,7 @@ struct CacheLimitTests {
                     [
                         "--redis", remote.redis.url, "--cache", remote.folder.path("cache"), "--allow-net",
                         "127.0.0.0/8", "--max-concurrent-downloads", "2",
-                    ] + options, environment: RemoteBatch.clean))
+                    ] + options))
         }
         return workers
     }

@@ -7,8 +7,8 @@ import Testing
 
 /// Options of the cache that are about its files: read-only caches, permissions, poor file systems.
 @Suite("Cache files by options", .timeLimit(.minutes(5)))
-struct CacheTierCommandTests {
-    private let folder = TemporaryDirectory()
+struct CacheTierCommandTests: FolderSuite {
+    let folder = TemporaryDirectory()
     private let origin: OriginServer
 
     init() throws {
@@ -18,16 +18,6 @@ struct CacheTierCommandTests {
                 "/\(index).png",
                 OriginResponse(body: GeneratedImage.png(seed: UInt64(index), width: 16, height: 12)))
         }
-    }
-
-    @discardableResult
-    private func ran(
-        _ arguments: [String], exits code: Int32 = 0, sourceLocation: SourceLocation = #_sourceLocation
-    ) async throws -> ChildProcess {
-        let child = try await ChildProcess(builtProduct("prefetch-coord"), arguments, environment: RemoteBatch.clean)
-        let end = await child.wait()
-        #expect(end == .exited(code), "\(arguments): \(child.stderr)", sourceLocation: sourceLocation)
-        return child
     }
 
     private func list(_ range: Range<Int>, _ name: String) -> String {
@@ -104,8 +94,7 @@ struct CacheTierCommandTests {
         let binaries = String(builtProduct("prefetch-coord").dropLast("/prefetch-coord".count))
         let child = try await ChildProcess(
             "/usr/bin/env",
-            ["python3", "-B", script, "--binaries", binaries, "--step", "17", "--work", folder.path],
-            environment: RemoteBatch.clean)
+            ["python3", "-B", script, "--binaries", binaries, "--step", "17", "--work", folder.path])
         #expect(await child.wait() == .exited(0), "\(child.stdout)\(child.stderr)")
         #expect(child.stdout.hasSuffix("nothing torn, no litter\n"))
     }

@@ -38,8 +38,7 @@ struct ChaosTests {
         await redis.kill9()
         let folder = TemporaryDirectory()
         let worker = try await ChildProcess(
-            builtProduct("prefetch-worker"), ["--burst", "--redis", redis.url, "--cache", folder.path("cache")],
-            environment: RemoteBatch.clean)
+            builtProduct("prefetch-worker"), ["--burst", "--redis", redis.url, "--cache", folder.path("cache")])
         try await until { worker.stderr.contains("waiting for Redis: ") || !worker.isRunning }
         try await redis.start()
         #expect(await worker.wait() == .exited(0), "\(worker.stderr)")

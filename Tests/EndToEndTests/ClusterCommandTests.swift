@@ -41,7 +41,7 @@ struct ClusterCommandTests {
         #expect(!info.contains("CROSSSLOT") && !info.contains("errorstat_ERR:"), "\(info)")
         #expect(!(try await cluster.command(0, "INFO", "commandstats").string ?? "").contains("cmdstat_select"))
         let refused = try await ChildProcess(
-            builtProduct("prefetch-coord"), ["status", "--redis", "\(cluster.url(0))/2"], environment: RemoteBatch.clean
+            builtProduct("prefetch-coord"), ["status", "--redis", "\(cluster.url(0))/2"]
         )
         #expect(await refused.wait() == .exited(78))
         #expect(refused.stderr.contains("has no database 2") && refused.stderr.contains("--queue"))
@@ -63,7 +63,7 @@ struct ClusterCommandTests {
         folder.write(Array((0..<30).map { origin.url("/\($0).png") + "\n" }.joined().utf8), to: "urls.txt")
         func program(_ name: String, _ arguments: [String], node: Int) async throws -> ChildProcess {
             try await ChildProcess(
-                builtProduct(name), arguments + ["--redis", cluster.url(node)], environment: RemoteBatch.clean)
+                builtProduct(name), arguments + ["--redis", cluster.url(node)])
         }
         let submit = try await program("prefetch-coord", ["submit", folder.path("urls.txt")], node: 0)
         #expect(await submit.wait() == .exited(0), "\(submit.stderr)")

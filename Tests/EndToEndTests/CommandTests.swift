@@ -5,16 +5,8 @@ import Testing
 
 /// The built programs, as a user runs them.
 @Suite("The programs", .timeLimit(.minutes(5)))
-struct CommandTests {
-    private let folder = TemporaryDirectory()
-    private let clean = [
-        "REDIS_URL": "", "PREFETCH_REDIS_URL": "", "PREFETCH_CACHE": "", "http_proxy": "", "https_proxy": "",
-    ]
-
-    private func coord(_ arguments: [String], input: [UInt8]? = nil) async throws -> ChildProcess {
-        try await ChildProcess(builtProduct("prefetch-coord"), arguments, environment: clean, input: input)
-    }
-
+struct CommandTests: FolderSuite {
+    let folder = TemporaryDirectory()
     private func origin(good: Int) throws -> OriginServer {
         let origin = try OriginServer()
         for index in 0..<good {
@@ -153,8 +145,7 @@ struct CommandTests {
             workers.append(
                 try await ChildProcess(
                     builtProduct("prefetch-worker"),
-                    ["--burst", "--redis", redis.url, "--cache", folder.path("cache"), "--allow-net", "127.0.0.0/8"],
-                    environment: clean))
+                    ["--burst", "--redis", redis.url, "--cache", folder.path("cache"), "--allow-net", "127.0.0.0/8"]))
         }
         var finished = 0
         for worker in workers {

@@ -4,24 +4,9 @@ import Testing
 
 /// `--compat sd3`: what SDWebImage 3 did, as one name.
 @Suite("The original's behaviour", .timeLimit(.minutes(5)))
-struct CompatTests {
-    private let folder = TemporaryDirectory()
-    private let clean = [
-        "REDIS_URL": "", "PREFETCH_REDIS_URL": "", "PREFETCH_CACHE": "", "http_proxy": "", "https_proxy": "",
-    ]
+struct CompatTests: FolderSuite {
+    let folder = TemporaryDirectory()
     private let net = ["--allow-net", "127.0.0.0/8", "--tries", "1", "--timeout", "1s", "-q", "-n", "2", "--json"]
-
-    @discardableResult
-    private func ran(_ arguments: [String], exits code: Int32 = 0) async throws -> String {
-        let child = try await ChildProcess(builtProduct("prefetch-coord"), arguments, environment: clean)
-        #expect(await child.wait() == .exited(code), "\(arguments): \(child.stderr)")
-        return child.stdout
-    }
-
-    private func list(_ urls: [String], _ name: String) -> String {
-        folder.write(Array(urls.map { $0 + "\n" }.joined().utf8), to: name)
-        return folder.path(name)
-    }
 
     /// The counts that are not 0, in the order of the outcomes.
     private func outcomes(_ json: String) -> [String] {
@@ -46,16 +31,16 @@ struct CompatTests {
         let cache = ["--cache", folder.path("cache")]
 
         let one = list([origin.url("/cached")], "one.txt")
-        #expect(outcomes(try await ran(["run", one] + cache + net)) == ["downloaded:1"])
+        #expect(outcomes(try await ran(["run", one] + cache + net).stdout) == ["downloaded:1"])
         try await ran(["blacklist", "add", origin.url("/cached")] + cache)
         // smart: the cache is asked first.
-        #expect(outcomes(try await ran(["run", one] + cache + net)) == ["hit:1"])
+        #expect(outcomes(try await ran(["run", one] + cache + net).stdout) == ["hit:1"])
         #expect(origin.requestCount("/cached") == 1)
 
         let names = ["ok", "404", "503", "cached", "healed", "bad", "reset", "stall", "ok"]
         let all = list(names.map { origin.url("/\($0)") } + [refused], "all.txt")
         let sd3 = ["--compat", "sd3"] + cache + net
-        let run = try await ran(["run", all] + sd3, exits: 3)
+        let run = try await ran(["run", all] + sd3, exits: 3).stdout
         #expect(
             run.contains(#""total":10,"finished":10,"skipped":8,"didFinish":{"totalCount":2,"skippedCount":8}"#),
             "\(run)")
@@ -69,7 +54,9 @@ struct CompatTests {
                 #""blacklist":"sd3","blacklist_ttl_seconds":{"404":0,"410":0,"451":0,"badImage":0,"poison":0},"#)
                 && run.contains(#""compat":"sd3"}"#))
         func failed() async throws -> [String] {
-            try await ran(["blacklist", "list"] + cache).split(separator: "\n").map { String($0.prefix { $0 != " " }) }
+            try await ran(["blacklist", "list"] + cache).stdout.split(separator: "\n").map {
+                String($0.prefix { $0 != " " })
+            }
         }
         let listed = ["404", "503", "bad", "cached", "healed", "reset"].map { origin.url("/\($0)") }
         #expect(try await failed() == listed)
@@ -79,24 +66,24 @@ struct CompatTests {
         // Everything listed: no request, and the list stays what it is.
         let again = list(listed, "again.txt")
         let before = origin.requestCount()
-        let second = try await ran(["run", again] + sd3, exits: 3)
+        let second = try await ran(["run", again] + sd3, exits: 3).stdout
         #expect(outcomes(second) == ["blacklisted:6"] && second.contains(#""finished":6,"skipped":6"#))
         #expect(second.contains(#""didFinish":{"totalCount":0,"skippedCount":6}"#))
         #expect(origin.requestCount() == before)
         #expect(try await failed() == listed)
 
         origin.route("/healed", png(7))
-        let third = try await ran(["run", again, "--retry-failed"] + sd3, exits: 3)
+        let third = try await ran(["run", again, "--retry-failed"] + sd3, exits: 3).stdout
         #expect(
             outcomes(third) == ["downloaded:1", "hit:1", "httpError:2", "badImage:1", "truncated:1"], "\(third)")
         #expect(try await failed() == listed.filter { $0 != origin.url("/healed") })
         // So late in its job that the cache is asked only when it is its turn.
         let late = list((0..<1_088).map { origin.url("/none\($0)") } + [origin.url("/cached")], "late.txt")
-        let fourth = try await ran(["run", late, "--retry-failed"] + sd3, exits: 3)
+        let fourth = try await ran(["run", late, "--retry-failed"] + sd3, exits: 3).stdout
         #expect(outcomes(fourth) == ["hit:1", "httpError:1088"], "\(fourth)")
         #expect(try await failed().contains(origin.url("/cached")))
         #expect(origin.requestCount("/cached") == 1)
-        #expect(try await ran(["fsck"] + cache) == "6 batches, everything agrees\n")
+        #expect(try await ran(["fsck"] + cache).stdout == "6 batches, everything agrees\n")
     }
 
     @Test("A cancelled batch has a didFinish, and with --compat sd3 it has none")
@@ -107,14 +94,14 @@ struct CompatTests {
         try await ran(["submit", file, "--name", "plain"] + at)
         try await ran(["submit", file, "--name", "original", "--compat", "sd3"] + at)
         for name in ["plain", "original"] { try await ran(["cancel", name, "--yes"] + at) }
-        let plain = try await ran(["status", "plain", "--json"] + at)
+        let plain = try await ran(["status", "plain", "--json"] + at).stdout
         #expect(plain.contains(#""skipped":2,"didFinish":{"totalCount":0,"skippedCount":2}"#), "\(plain)")
         #expect(plain.contains(#""compat":null}"#))
-        let original = try await ran(["status", "original", "--json"] + at)
+        let original = try await ran(["status", "original", "--json"] + at).stdout
         #expect(original.contains(#""skipped":2,"didFinish":null,"#), "\(original)")
         // A retry of it is one of the same kind.
         try await ran(["retry", "original"] + at)
-        #expect(try await ran(["status", "original.2", "--json"] + at).contains(#""compat":"sd3"}"#))
+        #expect(try await ran(["status", "original.2", "--json"] + at).stdout.contains(#""compat":"sd3"}"#))
     }
 
     @Test("A batch cancels the one before of the same user and host, or of the same slot, and names it")
@@ -124,7 +111,7 @@ struct CompatTests {
             let file = list(["http://127.0.0.1:1/\(name)"], "\(name).txt")
             let child = try await ChildProcess(
                 builtProduct("prefetch-coord"),
-                ["submit", file, "--name", name, "--compat", "sd3", "--redis", redis.url] + options, environment: clean)
+                ["submit", file, "--name", name, "--compat", "sd3", "--redis", redis.url] + options)
             #expect(await child.wait() == .exited(0), "\(child.stderr)")
             return child.stderr
         }
@@ -133,7 +120,7 @@ struct CompatTests {
         #expect(try await submit("two").contains("cancelled one, which had the slot sharedImagePrefetcher-"))
         #expect(try await submit("third", ["--slot", "home"]).contains("cancelled other, which had the slot home"))
         let at = ["--redis", redis.url]
-        let two = try await ran(["status", "two", "--json"] + at)
+        let two = try await ran(["status", "two", "--json"] + at).stdout
         #expect(two.contains(#""state":"running""#), "\(two)")
     }
 
@@ -144,7 +131,7 @@ struct CompatTests {
         try await ran(["run", file] + cache + net, exits: 3)
         try await ran(["submit", file, "--name", "mine", "--tries", "1", "--timeout", "1s"] + cache)
         let child = try await ChildProcess(
-            builtProduct("prefetch-coord"), ["run", file, "--compat", "sd3"] + cache + net, environment: clean)
+            builtProduct("prefetch-coord"), ["run", file, "--compat", "sd3"] + cache + net)
         #expect(await child.wait() == .exited(3))
         #expect(
             child.stderr.contains(
@@ -152,7 +139,7 @@ struct CompatTests {
             ), "\(child.stderr)")
         for words in [["--blacklist", "smart"], ["--blacklist-ttl", "1h"]] {
             let wrong = try await ChildProcess(
-                builtProduct("prefetch-coord"), ["submit", file, "--compat", "sd3"] + words + cache, environment: clean)
+                builtProduct("prefetch-coord"), ["submit", file, "--compat", "sd3"] + words + cache)
             #expect(await wrong.wait() == .exited(64))
             #expect(wrong.stderr.contains("--compat sd3") && wrong.stderr.contains(words.joined(separator: " ")))
         }

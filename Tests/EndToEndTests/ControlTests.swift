@@ -83,8 +83,7 @@ struct ControlTests {
         _ = try await done(remote, ["pause", "--all"])
         _ = try await remote.submit((0..<100).map { "http://127.0.0.1:9/\($0).png" }, as: "b")
         let worker = try await ChildProcess(
-            builtProduct("prefetch-worker"), ["--redis", remote.redis.url, "--cache", remote.folder.path("cache")],
-            environment: RemoteBatch.clean)
+            builtProduct("prefetch-worker"), ["--redis", remote.redis.url, "--cache", remote.folder.path("cache")])
         func ticks() -> Int {
             let text = String(decoding: readFile("/proc/\(worker.pid)/stat") ?? [], as: UTF8.self)
             let fields = text.split(separator: " ")

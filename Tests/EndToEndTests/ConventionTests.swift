@@ -8,22 +8,15 @@ import WebImage
 
 /// What people and scripts may rely on of every command.
 @Suite("Conventions of the programs", .timeLimit(.minutes(5)))
-struct ConventionTests {
-    private let folder = TemporaryDirectory()
+struct ConventionTests: FolderSuite {
+    let folder = TemporaryDirectory()
     private static let root = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../..").standardized
 
     private func run(
         _ product: String, _ words: [String], environment: [String: String] = [:]
     ) async throws -> ChildProcess {
         let child = try await ChildProcess(
-            builtProduct(product), words, environment: RemoteBatch.clean.merging(environment) { $1 })
-        await child.wait()
-        return child
-    }
-
-    private func shell(_ command: String, environment: [String: String] = [:]) async throws -> ChildProcess {
-        let child = try await ChildProcess(
-            "/usr/bin/env", ["bash", "-c", command], environment: RemoteBatch.clean.merging(environment) { $1 })
+            builtProduct(product), words, environment: environment)
         await child.wait()
         return child
     }

@@ -7,14 +7,10 @@ import Testing
 @Suite("The demo", .timeLimit(.minutes(5)))
 struct DemoTests {
     private let folder = TemporaryDirectory()
-    private let clean = [
-        "REDIS_URL": "", "PREFETCH_REDIS_URL": "", "PREFETCH_CACHE": "", "http_proxy": "", "https_proxy": "",
-    ]
-
     private func demo(_ arguments: String...) async throws -> ChildProcess {
         try await ChildProcess(
             builtProduct("prefetch-coord"),
-            ["demo", "--cache", folder.path("cache"), "-n", "2", "--count", "200"] + arguments, environment: clean)
+            ["demo", "--cache", folder.path("cache"), "-n", "2", "--count", "200"] + arguments)
     }
 
     /// Outcomes with a count, in the order of JSON.
@@ -58,7 +54,7 @@ struct DemoTests {
             .compactMap { line in line.firstRange(of: program).map { String(line[$0.lowerBound...]) } }
         #expect(commands.count == 4)
         for command in commands where !command.contains(" demo ") {
-            let shell = try await ChildProcess("/bin/sh", ["-c", command], environment: clean)
+            let shell = try await ChildProcess("/bin/sh", ["-c", command])
             #expect(await shell.wait() == .exited(0), "\(command): \(shell.stderr)")
             #expect(!shell.stdout.isEmpty)
         }
@@ -94,13 +90,13 @@ struct DemoTests {
         for host in ["demo", "busy", "closed"] {
             words += ["--connect-to", "\(host).prefetch.example:80:127.0.0.1:\(origin.port)"]
         }
-        let other = try await ChildProcess(builtProduct("prefetch-coord"), words, environment: clean)
+        let other = try await ChildProcess(builtProduct("prefetch-coord"), words)
         await origin.waitForRequests(200)
         other.signal(SIGTERM)
         #expect(await other.wait() == .exited(75), "\(other.stderr)")
 
         let run = try await ChildProcess(
-            builtProduct("prefetch-coord"), ["demo", "--cache", cache, "--count", "200"], environment: clean)
+            builtProduct("prefetch-coord"), ["demo", "--cache", cache, "--count", "200"])
         #expect(await run.wait() == .exited(1), "\(run.stderr)")
         #expect(run.stderr.contains("continuing demo-200-"))
         let lines = run.stdout.split(separator: "\n")

@@ -8,7 +8,7 @@ struct DocsTests {
     private static let root = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../..").standardized
 
     private func docs(_ tree: String, _ options: [String] = []) async throws -> (ChildProcess.Status, String) {
-        var environment = RemoteBatch.clean
+        var environment: [String: String] = [:]
         environment["BIN"] = URL(filePath: builtProduct("prefetch-coord")).deletingLastPathComponent().path()
         let child = try await ChildProcess("\(tree)/scripts/docs-test", options, environment: environment)
         return (await child.wait(), child.stdout + child.stderr)

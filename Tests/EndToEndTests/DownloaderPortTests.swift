@@ -26,7 +26,7 @@ struct DownloaderPortTests {
             [
                 "--redis", b.redis.url, "--cache", b.folder.path("cache"), "--allow-net", "127.0.0.0/8",
                 "--drain-timeout", "100ms",
-            ], environment: RemoteBatch.clean)
+            ])
         await origin.waitForRequests(2)
         worker.signal(SIGTERM)
         // Without the option a transfer ends with the time it was given, with it it goes on.

@@ -6,8 +6,8 @@ import Testing
 
 /// `--limit` and `--dry-run`, as a user runs them.
 @Suite("A part of a list, and what it would take", .timeLimit(.minutes(5)))
-struct DryRunTests {
-    private let folder = TemporaryDirectory()
+struct DryRunTests: FolderSuite {
+    let folder = TemporaryDirectory()
     private let origin: OriginServer
     private var cache: String { folder.path("cache") }
 
@@ -17,12 +17,6 @@ struct DryRunTests {
             origin.route(
                 "/\(index)", OriginResponse(body: GeneratedImage.png(seed: UInt64(index), width: 16, height: 12)))
         }
-    }
-
-    private func ran(_ arguments: [String], exits code: Int32 = 0) async throws -> ChildProcess {
-        let child = try await ChildProcess(builtProduct("prefetch-coord"), arguments, environment: RemoteBatch.clean)
-        #expect(await child.wait() == .exited(code), "\(arguments): \(child.stderr)")
-        return child
     }
 
     private func list(_ lines: [String], _ name: String = "urls.txt") -> String {

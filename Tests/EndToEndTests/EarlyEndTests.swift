@@ -112,7 +112,7 @@ struct EarlyEndTests {
             [
                 "run", folder.path("urls.txt"), "--cache", folder.path("cache"), "-n", "1", "--allow-net",
                 "127.0.0.0/8", "-q", "--max-failures", "10", "--max-concurrent-downloads", "1",
-            ], environment: RemoteBatch.clean)
+            ])
         #expect(await run.wait() == .exited(4), "\(run.stderr)")
         #expect(
             run.stdout.contains(" cancelled by --max-failures 10: finished 2,000 of 2,000: 0 images, 2,000 skipped ("))
@@ -129,13 +129,12 @@ struct EarlyEndTests {
             "-q",
         ]
         let first = try await ChildProcess(
-            builtProduct("prefetch-coord"), words + patient + ["--deadline", "10m"], environment: RemoteBatch.clean)
+            builtProduct("prefetch-coord"), words + patient + ["--deadline", "10m"])
         await origin.waitForRequests(1, to: "/hangs")
         first.signal(SIGKILL)
         #expect(await first.wait() == .signalled(SIGKILL))
         let second = try await ChildProcess(
-            builtProduct("prefetch-coord"), words + patient + ["--deadline", "3s", "--json"],
-            environment: RemoteBatch.clean)
+            builtProduct("prefetch-coord"), words + patient + ["--deadline", "3s", "--json"])
         #expect(await second.wait() == .exited(4), "\(second.stderr)")
         #expect(second.stderr.contains("other settings (--deadline, was 10m00s)"), "\(second.stderr)")
         #expect(second.stdout.contains(#""ended_by":"deadline""#), "\(second.stdout)")

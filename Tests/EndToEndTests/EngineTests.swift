@@ -7,30 +7,11 @@ import WebImage
 
 /// What a load is told, as a user tells it.
 @Suite("Options on the command line", .timeLimit(.minutes(5)))
-struct EngineTests {
-    private let folder = TemporaryDirectory()
+struct EngineTests: FolderSuite {
+    let folder = TemporaryDirectory()
     private let origin: OriginServer
-    private let clean = [
-        "REDIS_URL": "", "PREFETCH_REDIS_URL": "", "PREFETCH_CACHE": "", "http_proxy": "", "https_proxy": "",
-    ]
-
     init() throws {
         origin = try OriginServer()
-    }
-
-    @discardableResult
-    private func ran(
-        _ arguments: [String], exits code: Int32 = 0, says text: String = "", input: [UInt8]? = nil
-    ) async throws -> String {
-        let child = try await ChildProcess(builtProduct("prefetch-coord"), arguments, environment: clean, input: input)
-        #expect(await child.wait() == .exited(code), "\(arguments): \(child.stderr)")
-        #expect(text.isEmpty || child.stderr.contains(text), "\(arguments): \(child.stderr)")
-        return child.stdout
-    }
-
-    private func list(_ lines: [String], _ name: String = "urls.txt") -> String {
-        folder.write(Array(lines.map { $0 + "\n" }.joined().utf8), to: name)
-        return folder.path(name)
     }
 
     private func png(_ seed: Int, _ headers: [(String, String)] = []) -> OriginResponse {
@@ -48,17 +29,17 @@ struct EngineTests {
         origin.route("/a", png(1, [("ETag", "\"a\"")]))
         origin.route("/b", png(2, [("ETag", "\"b\""), ("Cache-Control", "max-age=3600")]))
         let file = list([origin.url("/a"), origin.url("/b")])
-        let first = try await ran(["run", file] + base)
+        let first = try await ran(["run", file] + base).stdout
         #expect(first.contains(#""downloaded":2"#))
-        let second = try await ran(["run", file, "--refresh-cached"] + base)
+        let second = try await ran(["run", file, "--refresh-cached"] + base).stdout
         #expect(second.contains(#""skipped":0,"#) && second.contains(#""notModified":2"#))
-        let third = try await ran(["run", file, "--refresh-cached=stale"] + base)
+        let third = try await ran(["run", file, "--refresh-cached=stale"] + base).stdout
         #expect(third.contains(#""notModified":1"#) && third.contains(#""hit":1"#))
         origin.route("/a", png(3, [("ETag", "\"c\"")]))
-        let fourth = try await ran(["run", file, "--options", "refreshCached"] + base)
+        let fourth = try await ran(["run", file, "--options", "refreshCached"] + base).stdout
         #expect(fourth.contains(#""downloaded":1"#) && fourth.contains(#""notModified":1"#))
         #expect(origin.requestCount() == 7)
-        let path = try await ran(["cache", "path", origin.url("/a"), "--cache", folder.path("cache")])
+        let path = try await ran(["cache", "path", origin.url("/a"), "--cache", folder.path("cache")]).stdout
         #expect(readFile(String(path.dropLast())) == GeneratedImage.png(seed: 3, width: 8, height: 8))
     }
 
@@ -70,7 +51,7 @@ struct EngineTests {
             return response
         }
         let file = list(["/a.png?sig=1", "/a.png?sig=2"].map { origin.url($0) })
-        let json = try await ran(["run", file, "--cache-key", "without-query"] + base)
+        let json = try await ran(["run", file, "--cache-key", "without-query"] + base).stdout
         #expect(json.contains(#""downloaded":1"#) && json.contains(#""hit":1"#))
         #expect(origin.requestCount() == 1)
     }
@@ -87,21 +68,21 @@ struct EngineTests {
             #"{"url":"\#(origin.url("/b"))","headers":{"X-Token":"t"}}"#,
         ]
         let file = list(lines, "urls.jsonl")
-        let run = try await ran(["run", file, "--input-format", "jsonl"] + base, exits: 3)
+        let run = try await ran(["run", file, "--input-format", "jsonl"] + base, exits: 3).stdout
         #expect(run.contains(#""downloaded":1"#) && run.contains(#""httpError":1"#))
         let cache = ["--cache", folder.path("cache")]
-        let failures = try await ran(["failures", "--json"] + cache)
+        let failures = try await ran(["failures", "--json"] + cache).stdout
         #expect(
             failures.contains(
                 #""line":2,"url":"\#(origin.url("/b"))","outcome":"httpError","reason":null,"http_status":404"#))
-        let export = try await ran(["export", "--format", "jsonl"] + cache)
+        let export = try await ran(["export", "--format", "jsonl"] + cache).stdout
         #expect(export.contains(#""line":1,"url":"\#(origin.url("/a"))","outcome":"downloaded","path":""#))
-        let retry = try await ran(["retry"] + base)
+        let retry = try await ran(["retry"] + base).stdout
         #expect(retry.contains(#""downloaded":1"#) && retry.contains(#""skipped":0"#))
         #expect(origin.requests.filter { $0.path == "/b" }.allSatisfy { $0.header("X-Token") == "t" })
-        #expect(try await ran(["fsck"] + cache) == "2 batches, everything agrees\n")
+        #expect(try await ran(["fsck"] + cache).stdout == "2 batches, everything agrees\n")
         // From standard input too.
-        let again = try await ran(["run", "-"] + base, input: Array((lines.joined(separator: "\n") + "\n").utf8))
+        let again = try await ran(["run", "-"] + base, input: Array((lines.joined(separator: "\n") + "\n").utf8)).stdout
         #expect(again.contains(#""hit":2"#))
     }
 
@@ -131,7 +112,7 @@ struct EngineTests {
         let json = try await ran([
             "submit", file, "--options", "queryDiskSync", "--redis", redis.url, "--cache", folder.path("cache"),
             "--json",
-        ])
+        ]).stdout
         #expect(json.contains(#""state":"done""#) && json.contains(#""hit":1"#), "\(json)")
     }
 
@@ -143,20 +124,20 @@ struct EngineTests {
         origin.route("/4.png", png(4))
         let file = list(["/1.heic", "/2.heic", "/3.svg", "/4.png"].map { origin.url($0) })
         let text = base.filter { $0 != "--json" && $0 != "-q" }
-        let first = try await ran(["run", file, "--name", "skip"] + text, exits: 3)
+        let first = try await ran(["run", file, "--name", "skip"] + text, exits: 3).stdout
         #expect(
             first.contains(
                 "  2 images are HEIC, 1 is SVG, which this build cannot verify: --unverifiable keep stores them\n"),
             "\(first)")
         let cache = ["--cache", folder.path("cache")]
-        let listed = try await ran(["blacklist", "list"] + cache)
+        let listed = try await ran(["blacklist", "list"] + cache).stdout
         #expect(!listed.contains("/1.heic") && !listed.contains("/3.svg"), "\(listed)")
-        #expect(try await ran(["failures", "skip", "--json"] + cache).contains(#""outcome":"unsupported""#))
-        let second = try await ran(["run", file, "--name", "keep", "--unverifiable", "keep", "--json"] + text)
+        #expect(try await ran(["failures", "skip", "--json"] + cache).stdout.contains(#""outcome":"unsupported""#))
+        let second = try await ran(["run", file, "--name", "keep", "--unverifiable", "keep", "--json"] + text).stdout
         #expect(second.contains(#""downloaded":3"#) && second.contains(#""hit":1"#), "\(second)")
-        let lines = try await ran(["export", "keep", "--format", "jsonl"] + cache)
+        let lines = try await ran(["export", "keep", "--format", "jsonl"] + cache).stdout
         #expect(lines.contains(#""format":"heic""#) && lines.contains(#""level":"header""#), "\(lines)")
-        let third = try await ran(["run", file, "--name", "again", "--unverifiable", "keep", "--json"] + text)
+        let third = try await ran(["run", file, "--name", "again", "--unverifiable", "keep", "--json"] + text).stdout
         #expect(third.contains(#""hit":4"#), "\(third)")
     }
 
@@ -168,17 +149,17 @@ struct EngineTests {
         origin.route("/moved", .redirect(to: "/a"))
         let file = list(["/a", "/half", "/moved"].map { origin.url($0) })
         let strict = ["-H", "User-Agent: me", "-H", "X-Own: 1", "--tries", "1"]
-        let first = try await ran(["run", file] + strict + base, exits: 3)
+        let first = try await ran(["run", file] + strict + base, exits: 3).stdout
         #expect(first.contains(#""downloaded":2"#) && first.contains(#""badImage":1"#), "\(first)")
         #expect(origin.requests.allSatisfy { $0.header("User-Agent") == "me" && $0.header("X-Own") == "1" })
         // Of half an image the header is fine; what was checked less is no hit for who asks more.
         let loose = ["--validate", "header", "--retry-failed", "--blacklist", "none", "--name"]
-        let second = try await ran(["run", file] + loose + ["header"] + base)
+        let second = try await ran(["run", file] + loose + ["header"] + base).stdout
         #expect(second.contains(#""hit":2"#) && second.contains(#""downloaded":1"#), "\(second)")
-        let third = try await ran(["run", file, "--blacklist", "none", "--name", "decode"] + base, exits: 3)
+        let third = try await ran(["run", file, "--blacklist", "none", "--name", "decode"] + base, exits: 3).stdout
         #expect(third.contains(#""badImage":1"#) && third.contains(#""hit":2"#), "\(third)")
         let size = ["--max-size", String(bytes.count - 1), "--name", "size", "--cache", folder.path("other")]
-        let fourth = try await ran(["run", file] + base + size, exits: 3)
+        let fourth = try await ran(["run", file] + base + size, exits: 3).stdout
         #expect(fourth.contains(#""tooLarge":2"#), "\(fourth)")
     }
 
@@ -199,16 +180,16 @@ struct EngineTests {
     func largeImage() async throws {
         origin.route("/large", OriginResponse(body: Self.large()))
         let file = list([origin.url("/large")])
-        let first = try await ran(["run", file, "--name", "a"] + base, exits: 3)
+        let first = try await ran(["run", file, "--name", "a"] + base, exits: 3).stdout
         #expect(first.contains(#""tooLarge":1"#), "\(first)")
         let cache = ["--cache", folder.path("cache")]
-        let causes = try await ran(["failures", "a", "--by", "cause"] + cache)
+        let causes = try await ran(["failures", "a", "--by", "cause"] + cache).stdout
         #expect(causes.contains("tooLarge -> retry with a larger --max-pixels"), "\(causes)")
-        let detail = try await ran(["failures", "a"] + cache)
+        let detail = try await ran(["failures", "a"] + cache).stdout
         #expect(
             detail.contains("25050 x 20000 pixels, the limit is 500000000 in all (--max-pixels raises it)"), "\(detail)"
         )
-        let second = try await ran(["run", file, "--name", "b", "--max-pixels", "800M"] + base)
+        let second = try await ran(["run", file, "--name", "b", "--max-pixels", "800M"] + base).stdout
         #expect(second.contains(#""downloaded":1"#), "\(second)")
     }
 
@@ -270,7 +251,8 @@ struct EngineTests {
         let file = list([origin.url("/a"), origin.url("/b")])
         let json = try await ran(
             ["run", file, "--netrc", folder.path("netrc"), "--transfer-log", log] + base,
-            exits: 3)
+            exits: 3
+        ).stdout
         #expect(json.contains(#""downloaded":1"#) && json.contains(#""httpError":1"#))
         let lines = String(decoding: folder.read("transfers.jsonl") ?? [], as: UTF8.self).split(separator: "\n")
         for (event, path) in [("start", "/a"), ("response", "/a"), ("stop", "/a"), ("finish", "/a"), ("stop", "/b")] {

@@ -24,8 +24,7 @@ struct ExamplesTests {
         let folder = TemporaryDirectory()
         let urls = ["/a.png", "/gone"].map { origin.url($0) }
         let program = try await ChildProcess(
-            builtProduct("ExamplePrefetch"), [folder.path("cache"), "127.0.0.0/8"] + urls,
-            environment: RemoteBatch.clean)
+            builtProduct("ExamplePrefetch"), [folder.path("cache"), "127.0.0.0/8"] + urls)
         #expect(await program.wait() == .exited(0), "\(program.stderr)")
         let lines = program.stdout.split(separator: "\n").map(String.init)
         #expect(lines.count == 6 && lines.filter { $0.hasPrefix("progress ") } == ["progress 1/2", "progress 2/2"])
@@ -38,11 +37,10 @@ struct ExamplesTests {
         let b = try await RemoteBatch()
         let urls = ["/a.png", "/b.pgm", "/thumbs/c.png", "/gone"].map { origin.url($0) }
         let follower = try await ChildProcess(
-            builtProduct("ExampleFollower"), [b.redis.url] + urls, environment: RemoteBatch.clean)
+            builtProduct("ExampleFollower"), [b.redis.url] + urls)
         while try await b.queue.catalog.running().isEmpty { await Task.yield() }
         let worker = try await ChildProcess(
-            builtProduct("ExampleWorker"), [b.redis.url, b.folder.path("cache"), "127.0.0.0/8"],
-            environment: RemoteBatch.clean)
+            builtProduct("ExampleWorker"), [b.redis.url, b.folder.path("cache"), "127.0.0.0/8"])
         #expect(await worker.wait() == .exited(0), "\(worker.stderr)")
         #expect(worker.stdout == "finished 4, skipped 2\n")
         #expect(await follower.wait() == .exited(0), "\(follower.stderr)")

@@ -7,8 +7,8 @@ import Testing
 
 /// What `export` makes for other programs, read by them; and `import`, which reads what they have.
 @Suite("Exports for others, and imports", .timeLimit(.minutes(5)))
-struct ExportFormatTests {
-    private let folder = TemporaryDirectory()
+struct ExportFormatTests: FolderSuite {
+    let folder = TemporaryDirectory()
     private let origin: OriginServer
     private var cache: String { folder.path("cache") }
 
@@ -30,16 +30,6 @@ struct ExportFormatTests {
         index % 2 == 0
             ? GeneratedImage.png(seed: UInt64(index), width: 16, height: 12)
             : GeneratedImage.jpeg(seed: UInt64(index), width: 24, height: 8)
-    }
-
-    @discardableResult
-    private func ran(_ arguments: [String], exits code: Int32 = 0, says text: String = "") async throws -> ChildProcess
-    {
-        let child = try await ChildProcess(builtProduct("prefetch-coord"), arguments, environment: RemoteBatch.clean)
-        let end = await child.wait()
-        #expect(end == .exited(code), "\(arguments): \(child.stderr)")
-        if !text.isEmpty { #expect(child.stderr.contains(text), "\(arguments): \(child.stderr)") }
-        return child
     }
 
     private func list(_ lines: [String], _ name: String = "urls.txt") -> String {

@@ -6,33 +6,8 @@ import Testing
 
 /// `export`, `run --manifest`, `run --out` and `rm`, as a user runs them.
 @Suite("Taking results out", .timeLimit(.minutes(5)))
-struct ExportTests {
-    private let folder = TemporaryDirectory()
-    private let clean = [
-        "REDIS_URL": "", "PREFETCH_REDIS_URL": "", "PREFETCH_CACHE": "", "http_proxy": "", "https_proxy": "",
-    ]
-
-    private func coord(_ arguments: [String]) async throws -> ChildProcess {
-        try await ChildProcess(builtProduct("prefetch-coord"), arguments, environment: clean)
-    }
-
-    /// One that has ended; its exit code is looked at.
-    @discardableResult
-    private func ran(_ arguments: [String], exits code: Int32 = 0, says text: String = "") async throws -> ChildProcess
-    {
-        let child = try await coord(arguments)
-        let end = await child.wait()
-        #expect(end == .exited(code), "\(arguments): \(child.stderr)")
-        if !text.isEmpty { #expect(child.stderr.contains(text), "\(arguments): \(child.stderr)") }
-        return child
-    }
-
-    private func shell(_ line: String) async throws -> ChildProcess {
-        let child = try await ChildProcess("/bin/bash", ["-c", line], environment: clean)
-        await child.wait()
-        return child
-    }
-
+struct ExportTests: FolderSuite {
+    let folder = TemporaryDirectory()
     private func quoted(_ word: String) -> String { "'" + word.replacing("'", with: "'\\''") + "'" }
 
     private func origin(good: Int) throws -> OriginServer {
@@ -241,7 +216,7 @@ struct ExportTests {
                 let images = folder.path("images of \(urls) by \(rule.count)")
                 command = command.replacing(" URL ", with: " \(quoted(origin.url("/1?v=1"))) ")
                     .replacing(" ./images ", with: " \(quoted(images)) ")
-                let child = try await ChildProcess("/bin/sh", ["-c", command], environment: clean)
+                let child = try await ChildProcess("/bin/sh", ["-c", command])
                 #expect(await child.wait() == .exited(0), "\(command): \(child.stderr)")
                 switch title.prefix(3) {
                 case "pat":

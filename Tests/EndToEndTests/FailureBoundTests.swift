@@ -5,13 +5,7 @@ import Testing
 
 /// Failures beyond the bound of details, with the built programs.
 @Suite("Failures without details", .timeLimit(.minutes(5)))
-struct FailureBoundTests {
-    private func ran(_ words: [String], exits code: Int32 = 0) async throws -> ChildProcess {
-        let child = try await ChildProcess(builtProduct("prefetch-coord"), words, environment: RemoteBatch.clean)
-        #expect(await child.wait() == .exited(code), "\(words): \(child.stdout) \(child.stderr)")
-        return child
-    }
-
+struct FailureBoundTests: CommandSuite {
     @Test(
         "Beyond the details that are kept each failure keeps its status, tries and time, in every page and every output"
     )

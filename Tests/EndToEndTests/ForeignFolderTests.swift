@@ -18,7 +18,7 @@ struct ForeignFolderTests {
         ]
         let child = try await ChildProcess(
             "/usr/bin/env", ["bash", "-c", "PATH=$PROGRAMS:$PATH; cd '\(folder.path)' || exit; \(command)"],
-            environment: RemoteBatch.clean.merging(own) { $1 }.merging(environment) { $1 })
+            environment: own.merging(environment) { $1 })
         await child.wait()
         return child
     }

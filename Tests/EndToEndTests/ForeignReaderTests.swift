@@ -6,8 +6,8 @@ import WebImage
 
 /// What goes in and comes out, against the readers that others use: jq, Python's csv, lxml, webdataset and pyarrow.
 @Suite("Formats, as others read them", .timeLimit(.minutes(5)))
-struct ForeignReaderTests {
-    private let folder = TemporaryDirectory()
+struct ForeignReaderTests: FolderSuite {
+    let folder = TemporaryDirectory()
     private let origin: OriginServer
     private var cache: String { folder.path("cache") }
 
@@ -24,7 +24,7 @@ struct ForeignReaderTests {
     @discardableResult
     private func coord(_ words: [String], exits codes: Set<Int32> = [0]) async throws -> String {
         let child = try await ChildProcess(
-            builtProduct("prefetch-coord"), words + ["--cache", cache], environment: RemoteBatch.clean)
+            builtProduct("prefetch-coord"), words + ["--cache", cache])
         let end = await child.wait()
         #expect(codes.contains { end == .exited($0) }, "\(words): \(end) \(child.stderr)")
         return child.stdout
@@ -32,11 +32,6 @@ struct ForeignReaderTests {
 
     private func run(_ file: String, _ words: [String] = []) async throws {
         try await coord(["run", file, "--allow-net", "127.0.0.0/8", "-n", "1", "-q"] + words, exits: [0, 3])
-    }
-
-    private func write(_ text: String, _ name: String) -> String {
-        folder.write(Array(text.utf8), to: name)
-        return folder.path(name)
     }
 
     @Test(
@@ -163,7 +158,7 @@ struct ForeignReaderTests {
                 "bash", "-c",
                 "cd '\(folder.path(""))' && \(pipe) '\(builtProduct("prefetch-coord"))' \(words) --cache '\(cache)'",
             ],
-            environment: RemoteBatch.clean.merging(["PYTHONPATH": try await PythonTools.path()]) { $1 })
+            environment: ["PYTHONPATH": try await PythonTools.path()])
         #expect(await shell.wait() == .exited(3), "\(shell.stderr)")
         let rows = try await coord(["export", "--format", "jsonl"]).split(separator: "\n")
         #expect(rows.count == 3 && rows[1].hasSuffix(#","columns":{"caption":"b, \"c\""}}"#), "\(rows)")

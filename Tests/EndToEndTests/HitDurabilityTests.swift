@@ -19,7 +19,7 @@ struct HitDurabilityTests {
             [
                 "-f", "-qq", "-o", log, "-e", "trace=syncfs", builtProduct("prefetch-worker"), "--burst", "--quiet",
                 "--redis", remote.redis.url, "--cache", remote.folder.path("cache"),
-            ], environment: RemoteBatch.clean)
+            ])
         let status = await worker.wait()
         guard status == .exited(0) else {
             try #require(worker.stderr.contains("ptrace"), "\(worker.stderr)")

@@ -163,8 +163,7 @@ struct HostileRedisTests {
         _ = try await b.submit((10..<20).map { origin.url("/\($0).png") }, as: "good")
         let worker = try await ChildProcess(
             builtProduct("prefetch-worker"),
-            ["--redis", b.redis.url, "--cache", b.folder.path("cache"), "--allow-net", "127.0.0.0/8"],
-            environment: RemoteBatch.clean)
+            ["--redis", b.redis.url, "--cache", b.folder.path("cache"), "--allow-net", "127.0.0.0/8"])
         try await until { try await b.queue.batches.status(of: "good")?.state == .done || !worker.isRunning }
         let status = try #require(try await b.queue.batches.status(of: "good"))
         #expect(

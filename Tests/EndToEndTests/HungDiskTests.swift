@@ -32,7 +32,7 @@ struct HungDiskTests {
             [
                 "--redis", remote.redis.url, "--cache", cache, "--allow-net", "127.0.0.0/8",
                 "--max-concurrent-downloads", "4", "--lease", lease,
-            ] + options, environment: RemoteBatch.clean)
+            ] + options)
     }
 
     /// Images past what is kept in memory.

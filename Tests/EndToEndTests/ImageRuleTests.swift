@@ -7,19 +7,11 @@ import WebImage
 
 /// Batches that take only some images, by their first bytes.
 @Suite("Rules on the command line", .timeLimit(.minutes(5)))
-struct ImageRuleTests {
-    private let folder = TemporaryDirectory()
+struct ImageRuleTests: FolderSuite {
+    let folder = TemporaryDirectory()
     private let origin: OriginServer
-    private let clean = ["REDIS_URL": "", "PREFETCH_REDIS_URL": "", "PREFETCH_CACHE": ""]
-
     init() throws {
         origin = try OriginServer()
-    }
-
-    private func ran(_ arguments: [String], exits code: Int32 = 0) async throws -> (stdout: String, stderr: String) {
-        let child = try await ChildProcess(builtProduct("prefetch-coord"), arguments, environment: clean)
-        #expect(await child.wait() == .exited(code), "\(arguments): \(child.stderr)")
-        return (child.stdout, child.stderr)
     }
 
     private var cache: [String] { ["--cache", folder.path("cache")] }

@@ -5,8 +5,8 @@ import Testing
 
 /// Lists that are no lines, and what comes out of a batch, with the built programs.
 @Suite("Inputs and pages", .timeLimit(.minutes(5)))
-struct InputTests {
-    private let folder = TemporaryDirectory()
+struct InputTests: FolderSuite {
+    let folder = TemporaryDirectory()
     private let origin: OriginServer
     private let net = ["--allow-net", "127.0.0.0/8", "-n", "1", "-q"]
 
@@ -21,20 +21,9 @@ struct InputTests {
 
     private func coord(_ words: [String], input: String? = nil) async throws -> ChildProcess {
         let child = try await ChildProcess(
-            builtProduct("prefetch-coord"), words, environment: RemoteBatch.clean, input: input.map { Array($0.utf8) })
+            builtProduct("prefetch-coord"), words, input: input.map { Array($0.utf8) })
         await child.wait()
         return child
-    }
-
-    private func shell(_ command: String) async throws -> ChildProcess {
-        let child = try await ChildProcess("/usr/bin/env", ["bash", "-c", command], environment: RemoteBatch.clean)
-        await child.wait()
-        return child
-    }
-
-    private func write(_ text: String, _ name: String) -> String {
-        folder.write(Array(text.utf8), to: name)
-        return folder.path(name)
     }
 
     @Test("A table keeps its columns up to the manifest, under its own line numbers, and a second run goes on with it")

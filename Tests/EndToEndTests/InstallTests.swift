@@ -11,7 +11,7 @@ struct InstallTests {
     private let root = TemporaryDirectory()
 
     private func install(_ options: String = "", path: String? = nil) async throws -> (ChildProcess.Status, String) {
-        var environment = RemoteBatch.clean
+        var environment: [String: String] = [:]
         environment["DESTDIR"] = root.path("root")
         environment["BIN"] = URL(filePath: builtProduct("prefetch-coord")).deletingLastPathComponent().path()
         if let path { environment["PATH"] = path }
@@ -65,7 +65,7 @@ struct InstallTests {
         #expect(try await install().0 == .exited(0))
         let worker = root.path("root/usr/local/bin/prefetch-worker")
         func said(_ words: String...) async throws -> String {
-            let child = try await ChildProcess(worker, words, environment: RemoteBatch.clean)
+            let child = try await ChildProcess(worker, words)
             await child.wait()
             return child.stdout + child.stderr
         }
@@ -74,7 +74,7 @@ struct InstallTests {
         #expect(try await said("--none").contains("prefetch-worker -h lists the options"))
         let redis = try await RedisServer()
         let waiting = try await ChildProcess(
-            worker, ["--redis", redis.url, "--cache", root.path("cache")], environment: RemoteBatch.clean)
+            worker, ["--redis", redis.url, "--cache", root.path("cache")])
         let process = try await ChildProcess("/bin/ps", ["-o", "comm=,args=", "-p", "\(waiting.pid)"])
         await process.wait()
         #expect(process.stdout.hasPrefix("prefetch-worker \(worker) --redis "), "\(process.stdout)")
@@ -86,8 +86,7 @@ struct InstallTests {
             [
                 "run", root.path("urls.txt"), "-v", "-n", "1", "--cache", root.path("own"), "--allow-failures", "1",
                 "--options", "fromCacheOnly",
-            ],
-            environment: RemoteBatch.clean)
+            ])
         #expect(await run.wait() == .exited(0), "\(run.stderr)")
         #expect(run.stderr.contains("\nprefetch-worker "))
     }
@@ -130,7 +129,7 @@ struct InstallTests {
                     "$function" prefetch-coord '\(line.last ?? "")' '\(line.dropLast().last ?? "prefetch-coord")'
                     printf '%s\\n' "${COMPREPLY[@]}"
                     """,
-                ], environment: RemoteBatch.clean)
+                ])
             await child.wait()
             #expect(
                 child.stdout.split(separator: "\n").contains(Substring(expected)),

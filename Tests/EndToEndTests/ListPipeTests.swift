@@ -13,7 +13,7 @@ struct ListPipeTests {
     private func shell(_ command: String, _ folder: TemporaryDirectory) async throws -> ChildProcess {
         let child = try await ChildProcess(
             "/usr/bin/env", ["bash", "-c", command],
-            environment: RemoteBatch.clean.merging(["TMPDIR": folder.path("")]) { $1 })
+            environment: ["TMPDIR": folder.path("")])
         await child.wait()
         return child
     }
@@ -135,7 +135,7 @@ struct ListPipeTests {
         let command = "\(program) submit '\(fifo)' --name late \(at)"
         let child = try await ChildProcess(
             "/usr/bin/script", ["-qefc", command, "/dev/null"],
-            environment: RemoteBatch.clean.merging(["TMPDIR": b.folder.path("")]) { $1 })
+            environment: ["TMPDIR": b.folder.path("")])
         try await poll { child.stdout.contains("waiting for a writer of \(fifo)") }
         #expect(try await b.queue.batches.status(of: "late") == nil)
         let writer = try await shell("printf 'http://192.0.2.1/0.png\\n' >'\(fifo)'", b.folder)

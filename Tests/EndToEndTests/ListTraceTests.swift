@@ -28,7 +28,7 @@ struct ListTraceTests {
         for worker in workers[1...] { #expect(await worker.wait() == .exited(0), "\(worker.stderr)") }
 
         let program = try await ChildProcess(
-            builtProduct("DelegateProgram"), [b.redis.url, "list", "events"], environment: RemoteBatch.clean)
+            builtProduct("DelegateProgram"), [b.redis.url, "list", "events"])
         #expect(await program.wait() == .exited(0), "\(program.stderr)")
         var told: [String] = []
         var lines: [String] = []

@@ -28,7 +28,7 @@ struct LocalFaultTests {
             [
                 "--redis", remote.redis.url, "--cache", cache, "--allow-net", "127.0.0.0/8",
                 "--max-concurrent-downloads", "2",
-            ] + options, environment: RemoteBatch.clean)
+            ] + options)
     }
 
     private func status(_ remote: RemoteBatch) async throws -> BatchStatus {
@@ -67,7 +67,7 @@ struct LocalFaultTests {
 
     private func verify(_ cache: String) async throws {
         let verify = try await ChildProcess(
-            builtProduct("prefetch-coord"), ["cache", "verify", "--cache", cache], environment: RemoteBatch.clean)
+            builtProduct("prefetch-coord"), ["cache", "verify", "--cache", cache])
         #expect(await verify.wait() == .exited(0), "\(verify.stdout)")
         #expect(verify.stdout == "\(count) files, 0 damaged\n")
     }

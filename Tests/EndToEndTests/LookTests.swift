@@ -61,7 +61,7 @@ struct LookTests {
         let cache = disk.path("cache")
         func coord(_ words: [String]) async throws -> ChildProcess {
             try await ChildProcess(
-                builtProduct("prefetch-coord"), words + ["--cache", cache], environment: RemoteBatch.clean)
+                builtProduct("prefetch-coord"), words + ["--cache", cache])
         }
         let run = try await coord([
             "run", disk.path("urls.txt"), "--name", "b", "--allow-net", "127.0.0.0/8", "--validate", "none", "-n", "1",
@@ -133,8 +133,7 @@ struct LookTests {
     func idleWorker() async throws {
         let b = try await RemoteBatch()
         let worker = try await ChildProcess(
-            builtProduct("prefetch-worker"), ["--redis", b.redis.url, "--cache", b.folder.path("cache")],
-            environment: RemoteBatch.clean)
+            builtProduct("prefetch-worker"), ["--redis", b.redis.url, "--cache", b.folder.path("cache")])
         try await until { worker.stderr.contains("is ready") || worker.stdout.contains("is ready") }
         // Every command of this test's own is counted, and INFO counts those before it.
         var own = 0

@@ -230,8 +230,7 @@ struct MetricsTests {
         let b = try await RemoteBatch()
         func health(_ options: String...) async throws -> (ChildProcess.Status, String) {
             let child = try await ChildProcess(
-                builtProduct("prefetch-worker"), ["health", "--redis", b.redis.url] + options,
-                environment: RemoteBatch.clean)
+                builtProduct("prefetch-worker"), ["health", "--redis", b.redis.url] + options)
             return (await child.wait(), child.stdout + child.stderr)
         }
         let none = try await health()

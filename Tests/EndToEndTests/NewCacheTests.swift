@@ -17,12 +17,10 @@ struct NewCacheTests {
         folder.write(Array("\(origin.url("/a.png"))\n".utf8), to: "urls.txt")
         let cache = folder.path("new")
         let submit = try await ChildProcess(
-            builtProduct("prefetch-coord"), ["submit", folder.path("urls.txt"), "--cache", cache],
-            environment: RemoteBatch.clean)
+            builtProduct("prefetch-coord"), ["submit", folder.path("urls.txt"), "--cache", cache])
         #expect(await submit.wait() == .exited(0), "\(submit.stderr)")
         let worker = try await ChildProcess(
-            builtProduct("prefetch-worker"), ["--cache", cache, "--burst", "--allow-net", "127.0.0.0/8"],
-            environment: RemoteBatch.clean)
+            builtProduct("prefetch-worker"), ["--cache", cache, "--burst", "--allow-net", "127.0.0.0/8"])
         #expect(await worker.wait() == .exited(0), "\(worker.stderr)")
         #expect(worker.stdout.contains("finished 1 skipped 0"), "\(worker.stdout)")
     }
@@ -34,7 +32,7 @@ struct NewCacheTests {
         let remote = try await RemoteBatch()
         let origin = try OriginServer()
         origin.route("/a.png", OriginResponse(body: picture))
-        let environment = RemoteBatch.clean.merging([variable: remote.redis.url]) { $1 }
+        let environment = [variable: remote.redis.url]
         let cache = remote.folder.path("new")
         let submit = try await ChildProcess(
             builtProduct("prefetch-coord"),

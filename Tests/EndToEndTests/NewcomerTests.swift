@@ -4,15 +4,9 @@ import Testing
 
 /// `scripts/newcomer` on a small tree of its own, whose build and demo take a known time.
 @Suite("A newcomer's first minutes, measured", .timeLimit(.minutes(5)))
-struct NewcomerTests {
-    private let folder = TemporaryDirectory()
+struct NewcomerTests: FolderSuite {
+    let folder = TemporaryDirectory()
     private static let script = PythonTools.root.appending(path: "scripts/lib/newcomer.py").path()
-
-    private func shell(_ command: String) async throws -> ChildProcess {
-        let child = try await ChildProcess("/usr/bin/env", ["bash", "-c", "cd '\(folder.path(""))' && \(command)"])
-        await child.wait()
-        return child
-    }
 
     private func measure(_ words: String = "") async throws -> ChildProcess {
         try await shell("python3 -B '\(Self.script)' --tree tree --packages \(words)")

@@ -36,7 +36,7 @@ struct OldestTests {
                 "--connect-to", "one.test:\(port):127.0.0.1:\(port)", "--connect-to",
                 "two.test:\(port):127.0.0.1:\(port)", "--connect-to", "three.test:\(port):127.0.0.1:\(port)",
                 "--lease", "3s",
-            ], environment: RemoteBatch.clean)
+            ])
         var text = ""
         var json = ""
         var waiting = 4
@@ -88,7 +88,7 @@ struct OldestTests {
                         "--redis", b.redis.url, "--cache", b.folder.path("cache"), "--allow-net", "127.0.0.0/8",
                         "--queue",
                         name,
-                    ], environment: RemoteBatch.clean))
+                    ]))
             await origin.waitForRequests(1)
         }
         try await until {

@@ -5,8 +5,8 @@ import Testing
 
 /// Files of results in the place of other files.
 @Suite("Files that results replace, by the programs", .timeLimit(.minutes(5)))
-struct OutputReplacementTests {
-    private let folder = TemporaryDirectory()
+struct OutputReplacementTests: FolderSuite {
+    let folder = TemporaryDirectory()
     private let origin: OriginServer
     private var cache: String { folder.path("cache") }
 
@@ -18,11 +18,6 @@ struct OutputReplacementTests {
         }
     }
 
-    private func write(_ text: String, _ name: String) -> String {
-        folder.write(Array(text.utf8), to: name)
-        return folder.path(name)
-    }
-
     private func list(_ indices: Range<Int>, _ name: String) -> String {
         write(indices.map { origin.url("/\($0).png") + "\n" }.joined(), name)
     }
@@ -30,7 +25,7 @@ struct OutputReplacementTests {
     @discardableResult
     private func ran(_ words: [String], exits code: Int32 = 0, says text: String = "") async throws -> ChildProcess {
         let child = try await ChildProcess(
-            builtProduct("prefetch-coord"), words + ["--cache", cache], environment: RemoteBatch.clean)
+            builtProduct("prefetch-coord"), words + ["--cache", cache])
         #expect(await child.wait() == .exited(code), "\(words): \(child.stderr)")
         if !text.isEmpty { #expect(child.stderr.contains(text), "\(words): \(child.stderr)") }
         return child

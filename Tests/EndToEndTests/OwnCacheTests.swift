@@ -138,8 +138,7 @@ struct OwnCacheTests {
         let export = try await ran(batch, ["export", "own", "--format", "jsonl", "--cache", cache])
         let own = counts(export.stdout).paths
         let clear = try await ChildProcess(
-            builtProduct("prefetch-coord"), ["cache", "rm", "--all", "--yes", "--cache", cache],
-            environment: RemoteBatch.clean)
+            builtProduct("prefetch-coord"), ["cache", "rm", "--all", "--yes", "--cache", cache])
         #expect(await clear.wait() == .exited(0), "\(clear.stderr)")
         let check = try await ran(batch, ["fsck", "own", "--cache", cache], exits: 1)
         #expect(check.stdout.split(separator: "\n").count { $0.contains(": I5: line ") } == 20)

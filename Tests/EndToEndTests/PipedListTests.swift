@@ -130,7 +130,7 @@ struct PipedListTests {
             "cat '\(list)' | '\(builtProduct("prefetch-coord"))' submit - --name p --redis '\(bench.redis.url)'"
         let submit = try await ChildProcess(
             "/bin/sh", ["-c", command],
-            environment: FaultBench.clean.merging(["TMPDIR": bench.folder.path("tmp")]) { $1 })
+            environment: ["TMPDIR": bench.folder.path("tmp")])
         #expect(await submit.wait() == .exited(78), "\(submit.stderr)")
         #expect(submit.stderr.contains("there is a batch 'p' already"), "\(submit.stderr)")
         let left = bench.folder.contents().filter { $0.hasPrefix("tmp/") }

@@ -15,8 +15,7 @@ struct PolitenessTests {
         folder.write(Array(urls.map { $0 + "\n" }.joined().utf8), to: "urls.txt")
         let words = ["run", folder.path("urls.txt"), "--cache", folder.path("cache"), "-n", "2", "--json", "--quiet"]
         let child = try await ChildProcess(
-            builtProduct("prefetch-coord"), words + ["--allow-net", "127.0.0.0/8"] + options,
-            environment: FaultBench.clean)
+            builtProduct("prefetch-coord"), words + ["--allow-net", "127.0.0.0/8"] + options)
         #expect(await child.wait() == .exited(code), "\(child.stdout)\(child.stderr)")
         return child.stdout
     }

@@ -17,7 +17,7 @@ struct ProgressTests {
     ) async throws -> ChildProcess {
         try await ChildProcess(
             builtProduct("prefetch-coord"), arguments,
-            environment: RemoteBatch.clean.merging(Self.noWish) { $1 }.merging(environment) { $1 })
+            environment: Self.noWish.merging(environment) { $1 })
     }
 
     @Test("run --progress json: the events of watch --json on standard error, and nothing there that is no JSON")

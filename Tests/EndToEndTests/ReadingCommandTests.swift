@@ -14,7 +14,7 @@ struct ReadingCommandTests {
             let proxy = FaultProxy(target: remote.redis.socketPath)
             proxy.arm(fault, skipping: skipping)
             let status = try await ChildProcess(
-                builtProduct("prefetch-coord"), ["failures", "b", "--redis", proxy.url], environment: RemoteBatch.clean)
+                builtProduct("prefetch-coord"), ["failures", "b", "--redis", proxy.url])
             #expect(await status.wait() == .exited(0), "\(fault): \(status.stderr)")
         }
     }

@@ -7,10 +7,6 @@ import WebImage
 
 /// A Redis, a list and the built programs; URLs end when the test says so, or workers are started.
 struct RemoteBatch {
-    static let clean = [
-        "REDIS_URL": "", "PREFETCH_REDIS_URL": "", "PREFETCH_CACHE": "", "http_proxy": "", "https_proxy": "",
-    ]
-
     let redis: RedisServer
     let folder = TemporaryDirectory()
     let queue: PrefetchQueue
@@ -46,7 +42,7 @@ struct RemoteBatch {
     /// `prefetch-coord` on this Redis.
     func coord(_ arguments: [String]) async throws -> ChildProcess {
         try await ChildProcess(
-            builtProduct("prefetch-coord"), arguments + ["--redis", redis.url], environment: Self.clean)
+            builtProduct("prefetch-coord"), arguments + ["--redis", redis.url])
     }
 
     /// The same as a word of a shell.
@@ -56,7 +52,7 @@ struct RemoteBatch {
 
     func shell(_ command: String, environment: [String: String] = [:]) async throws -> ChildProcess {
         try await ChildProcess(
-            "/usr/bin/env", ["bash", "-c", command], environment: Self.clean.merging(environment) { $1 })
+            "/usr/bin/env", ["bash", "-c", command], environment: environment)
     }
 
     /// * `isBurst`: they leave when no batch runs.
@@ -68,7 +64,7 @@ struct RemoteBatch {
                     builtProduct("prefetch-worker"),
                     [
                         "--quiet", "--redis", redis.url, "--cache", folder.path("cache"), "--allow-net", "127.0.0.0/8",
-                    ] + (isBurst ? ["--burst"] : []) + options, environment: Self.clean))
+                    ] + (isBurst ? ["--burst"] : []) + options))
         }
         return workers
     }

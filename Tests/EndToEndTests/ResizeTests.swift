@@ -6,19 +6,11 @@ import WebImage
 
 /// Batches that change their images before they store them.
 @Suite("Resizing on the command line", .timeLimit(.minutes(5)))
-struct ResizeTests {
-    private let folder = TemporaryDirectory()
+struct ResizeTests: FolderSuite {
+    let folder = TemporaryDirectory()
     private let origin: OriginServer
-    private let clean = ["REDIS_URL": "", "PREFETCH_REDIS_URL": "", "PREFETCH_CACHE": ""]
-
     init() throws {
         origin = try OriginServer()
-    }
-
-    private func ran(_ arguments: [String], exits code: Int32 = 0) async throws -> (stdout: String, stderr: String) {
-        let child = try await ChildProcess(builtProduct("prefetch-coord"), arguments, environment: clean)
-        #expect(await child.wait() == .exited(code), "\(arguments): \(child.stderr)")
-        return (child.stdout, child.stderr)
     }
 
     private var cache: [String] { ["--cache", folder.path("cache")] }

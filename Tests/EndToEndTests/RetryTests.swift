@@ -6,26 +6,9 @@ import Testing
 
 /// `retry` and the merged views, as a user runs them.
 @Suite("Retrying", .timeLimit(.minutes(5)))
-struct RetryTests {
-    private let folder = TemporaryDirectory()
-    private let clean = [
-        "REDIS_URL": "", "PREFETCH_REDIS_URL": "", "PREFETCH_CACHE": "", "http_proxy": "", "https_proxy": "",
-    ]
+struct RetryTests: FolderSuite {
+    let folder = TemporaryDirectory()
     private let net = ["--allow-net", "127.0.0.0/8", "-q", "-n", "2"]
-
-    private func coord(_ arguments: [String]) async throws -> ChildProcess {
-        try await ChildProcess(builtProduct("prefetch-coord"), arguments, environment: clean)
-    }
-
-    @discardableResult
-    private func ran(_ arguments: [String], exits code: Int32 = 0, says text: String = "") async throws -> ChildProcess
-    {
-        let child = try await coord(arguments)
-        let end = await child.wait()
-        #expect(end == .exited(code), "\(arguments): \(child.stderr)")
-        if !text.isEmpty { #expect(child.stderr.contains(text), "\(arguments): \(child.stderr)") }
-        return child
-    }
 
     private func list(_ lines: [String]) -> String {
         folder.write(Array(lines.map { $0 + "\n" }.joined().utf8), to: "urls.txt")
@@ -158,7 +141,7 @@ struct RetryTests {
         func work() async throws {
             let worker = try await ChildProcess(
                 builtProduct("prefetch-worker"),
-                ["--burst", "--redis", redis.url, "--cache", cache, "--allow-net", "127.0.0.0/8"], environment: clean)
+                ["--burst", "--redis", redis.url, "--cache", cache, "--allow-net", "127.0.0.0/8"])
             #expect(await worker.wait() == .exited(0), "\(worker.stderr)")
         }
         try await ran(["submit", list((0..<6).map { origin.url("/\($0)") }), "--name", "a"] + at)

@@ -30,8 +30,7 @@ struct RunKillTests {
             [
                 "run", folder.path("urls.txt"), "--cache", folder.path("cache"), "-n", "2", "--allow-net",
                 "127.0.0.0/8", "-q",
-            ],
-            environment: RemoteBatch.clean)
+            ])
         await origin.waitForRequests(1, to: "/held")
         // Two workers and redis-server.
         try await until { children(run.pid).count >= 3 }

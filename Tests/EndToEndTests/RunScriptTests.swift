@@ -32,7 +32,7 @@ struct RunScriptTests {
                 END
                 chmod 755 bin/swift
                 """,
-            ], environment: RemoteBatch.clean)
+            ])
         try #require(await made.wait() == .exited(0), "\(made.stderr)")
     }
 

@@ -6,8 +6,8 @@ import WebImage
 
 /// What the commands print as JSON, against docs/schema.json.
 @Suite("The schema of what is JSON", .timeLimit(.minutes(5)))
-struct SchemaTests {
-    private let folder = TemporaryDirectory()
+struct SchemaTests: FolderSuite {
+    let folder = TemporaryDirectory()
     private static let schema = URL(filePath: #filePath).deletingLastPathComponent().appending(
         path: "../../docs/schema.json"
     )
@@ -37,12 +37,6 @@ struct SchemaTests {
         return check.stdout.split(separator: "\n").map(String.init)
     }
 
-    private func coord(_ words: [String]) async throws -> ChildProcess {
-        let child = try await ChildProcess(builtProduct("prefetch-coord"), words, environment: RemoteBatch.clean)
-        await child.wait()
-        return child
-    }
-
     @Test("What every reading command prints after a real run is as the schema says")
     func outputs() async throws {
         let origin = try OriginServer()
@@ -54,7 +48,7 @@ struct SchemaTests {
         let urls = (0..<9).map { origin.url("/\($0).png") } + ["no url", "http://192.0.2.1/\u{202E}a.png"]
         folder.write(Array(urls.map { $0 + "\n" }.joined().utf8), to: "urls.txt")
         let at = ["--cache", folder.path("cache")]
-        let run = try await coord(
+        let run = try await ended(
             ["run", folder.path("urls.txt"), "-n", "1", "--json", "--progress", "json", "--allow-net", "127.0.0.0/8"]
                 + at)
         #expect(await run.wait() == .exited(3), "\(run.stderr)")
@@ -75,7 +69,7 @@ struct SchemaTests {
             ("dry_run", ["run", folder.path("urls.txt"), "--dry-run", "--json"]),
             ("batch", ["retry", "-n", "1", "--json", "--quiet"]),
         ] {
-            let child = try await coord(words + at)
+            let child = try await ended(words + at)
             let found = child.stdout.split(separator: "\n").map { (name, String($0)) }
             #expect(!found.isEmpty, "\(words): \(child.stderr)")
             lines += found
@@ -94,8 +88,7 @@ struct SchemaTests {
         lines.append(("why_oldest", oldest.stdout))
         let worker = try await ChildProcess(
             builtProduct("prefetch-worker"),
-            ["--redis", b.redis.url, "--cache", b.folder.path("w"), "--cache-max-size", "1GB", "--log-format", "json"],
-            environment: RemoteBatch.clean)
+            ["--redis", b.redis.url, "--cache", b.folder.path("w"), "--cache-max-size", "1GB", "--log-format", "json"])
         try await until { worker.stderr.contains("joined") }
         // The first sign of life brings what it knows of its cache.
         let cache = #""cache":{"caches":1,"images":0,"bytes":0,"limit_bytes":1000000000}"#

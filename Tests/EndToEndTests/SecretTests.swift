@@ -7,12 +7,8 @@ import Testing
 
 /// What nobody else is to read: on command lines, in files, in what is printed.
 @Suite("Secrets and the programs", .timeLimit(.minutes(5)))
-struct SecretTests {
-    private let folder = TemporaryDirectory()
-
-    private func coord(_ arguments: [String]) async throws -> ChildProcess {
-        try await ChildProcess(builtProduct("prefetch-coord"), arguments, environment: RemoteBatch.clean)
-    }
+struct SecretTests: FolderSuite {
+    let folder = TemporaryDirectory()
 
     private func list(_ urls: [String]) -> String {
         folder.write(Array(urls.map { $0 + "\n" }.joined().utf8), to: "urls.txt")
@@ -130,7 +126,7 @@ struct SecretTests {
         let worker = try await ChildProcess(
             builtProduct("prefetch-worker"),
             ["--burst", "--quiet", "--cache", folder.path("cache"), "--deny-net", "127.0.0.3"] + place,
-            environment: RemoteBatch.clean.merging(["PREFETCH_ALLOW_NET": "127.0.0.0/8"]) { $1 })
+            environment: ["PREFETCH_ALLOW_NET": "127.0.0.0/8"])
         #expect(await worker.wait() == .exited(0), "\(worker.stderr)")
         let failures = try await coord(["failures", "b", "--json"] + place)
         #expect(await failures.wait() == .exited(0))

@@ -12,8 +12,7 @@ struct ServiceTests {
     ) async throws -> ChildProcess {
         try await ChildProcess(
             builtProduct("prefetch-worker"), ["--redis", redis, "--cache", folder.path("cache")],
-            environment: RemoteBatch.clean.merging(
-                ["NOTIFY_SOCKET": socket.path, "WATCHDOG_USEC": "100000"]) { $1 })
+            environment: ["NOTIFY_SOCKET": socket.path, "WATCHDOG_USEC": "100000"])
     }
 
     /// Collects messages until one begins so.

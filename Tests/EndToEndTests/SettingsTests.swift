@@ -13,7 +13,7 @@ struct SettingsTests {
     ) async throws -> ChildProcess {
         let child = try await ChildProcess(
             "/usr/bin/env", ["bash", "-c", "cd '\(folder.path(""))' && exec '\(builtProduct(product))' \(words)"],
-            environment: RemoteBatch.clean.merging(environment) { $1 })
+            environment: environment)
         await child.wait()
         return child
     }
@@ -109,7 +109,7 @@ struct SettingsTests {
             let worker = try await ChildProcess(
                 builtProduct("prefetch-worker"),
                 ["--burst", "--redis", b.redis.url, "--cache", b.folder.path("cache")] + options,
-                environment: RemoteBatch.clean.merging(environment) { $1 })
+                environment: environment)
             #expect(await worker.wait() == .exited(0), "\(worker.stderr)")
             return worker.stderr.split(separator: "\n").map(String.init)
         }

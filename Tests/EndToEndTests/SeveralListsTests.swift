@@ -26,8 +26,7 @@ struct SeveralListsTests {
     private func ran(_ command: String, exits code: Int32 = 0, says text: String = "") async throws -> ChildProcess {
         let child = try await ChildProcess(
             "/usr/bin/env",
-            ["bash", "-c", "cd '\(folder.path)' && '\(builtProduct("prefetch-coord"))' \(command)"],
-            environment: RemoteBatch.clean)
+            ["bash", "-c", "cd '\(folder.path)' && '\(builtProduct("prefetch-coord"))' \(command)"])
         #expect(await child.wait() == .exited(code), "\(command): \(child.stderr)")
         if !text.isEmpty { #expect(child.stderr.contains(text), "\(command): \(child.stderr)") }
         return child

@@ -4,11 +4,7 @@ import TestSupport
 import Testing
 
 @Suite("The commands over TLS", .timeLimit(.minutes(5)))
-struct TLSCommandTests {
-    private func coord(_ arguments: [String]) async throws -> ChildProcess {
-        try await ChildProcess(builtProduct("prefetch-coord"), arguments, environment: RemoteBatch.clean)
-    }
-
+struct TLSCommandTests: CommandSuite {
     @Test(
         "Where this build has no TLS, rediss:// is refused by name",
         .disabled(if: RedisTLS.isBuiltIn, "this build has TLS"))
@@ -56,8 +52,7 @@ struct TLSCommandTests {
         let address = "rediss://127.0.0.1:\(port)/1?cacert=\(ca)&cert=\(cert)&key=\(key)"
         let worker = try await ChildProcess(
             builtProduct("prefetch-worker"),
-            ["--burst", "--redis", address, "--cache", folder.path("cache"), "--allow-net", "127.0.0.0/8"],
-            environment: RemoteBatch.clean)
+            ["--burst", "--redis", address, "--cache", folder.path("cache"), "--allow-net", "127.0.0.0/8"])
         #expect(await worker.wait() == .exited(0), "\(worker.stderr)")
         let status = try await coord(["status", "--json", "--redis", address])
         #expect(await status.wait() == .exited(0), "\(status.stderr)")

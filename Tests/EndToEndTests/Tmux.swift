@@ -7,7 +7,7 @@ final class Tmux: Sendable {
 
     /// * `environment`: what the shell has beside LC_ALL=C.UTF-8.
     init(columns: Int, rows: Int, environment: [String: String] = [:]) async throws {
-        var variables = RemoteBatch.clean
+        var variables: [String: String] = [:]
         variables["LC_ALL"] = "C.UTF-8"
         for (name, value) in environment { variables[name] = value }
         // In the foreground (-D), so that it ends with the tests.

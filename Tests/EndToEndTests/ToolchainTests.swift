@@ -37,7 +37,7 @@ struct ToolchainTests {
                 printf 'ID=debian\\nVERSION_ID=13\\n' >debian
                 printf 'ID=fedora\\nVERSION_ID=44\\n' >fedora
                 """,
-            ], environment: RemoteBatch.clean)
+            ])
         try #require(await made.wait() == .exited(0), "\(made.stderr)")
         let folder = folder
         func read(_ name: String) throws -> [UInt8] { try #require(folder.read(name)) }
@@ -61,10 +61,10 @@ struct ToolchainTests {
     }
 
     private var environment: [String: String] {
-        RemoteBatch.clean.merging([
+        [
             "PATH": "/usr/bin:/bin", "SWIFT_DOWNLOAD_URL": "http://127.0.0.1:\(origin.port)", "SWIFT_VERSION": "6.3.1",
             "SWIFT_KEYS_URL": origin.url("/keys"), "SWIFT_KEYS": fingerprint, "OS_RELEASE": folder.path("debian"),
-        ]) { $1 }
+        ]
     }
 
     private func shell(

@@ -6,8 +6,8 @@ import Testing
 
 /// What becomes of resized images in retries, exports, `why` and checks.
 @Suite("Variants of a batch in every command", .timeLimit(.minutes(5)))
-struct VariantCommandTests {
-    private let folder = TemporaryDirectory()
+struct VariantCommandTests: FolderSuite {
+    let folder = TemporaryDirectory()
     private let origin: OriginServer
     private var at: [String] { ["--cache", folder.path("cache")] }
     private var net: [String] { ["--allow-net", "127.0.0.0/8", "-q", "-n", "1"] + at }
@@ -15,16 +15,6 @@ struct VariantCommandTests {
     init() throws {
         origin = try OriginServer()
         origin.setFallback { _ in OriginResponse(status: 404) }
-    }
-
-    @discardableResult
-    private func ran(_ arguments: [String], exits code: Int32 = 0, says text: String = "") async throws -> ChildProcess
-    {
-        let child = try await ChildProcess(builtProduct("prefetch-coord"), arguments, environment: RemoteBatch.clean)
-        let end = await child.wait()
-        #expect(end == .exited(code), "\(arguments): \(child.stderr)")
-        if !text.isEmpty { #expect(child.stderr.contains(text), "\(arguments): \(child.stderr)") }
-        return child
     }
 
     private func list(_ paths: [String]) -> String {

@@ -16,7 +16,7 @@ struct VerifyTests {
         let remote = try await RemoteBatch()
         let folder = TemporaryDirectory()
         let origin = try await ChildProcess(
-            builtProduct("prefetch-origin"), ["misbehave", "--count", "100"], environment: RemoteBatch.clean)
+            builtProduct("prefetch-origin"), ["misbehave", "--count", "100"])
         try await until { origin.stdout.hasPrefix("http") && origin.stdout.contains("\n") }
         let address = try #require(origin.stdout.split(separator: "\n").first?.split(separator: "/").last)
         let worker = try await ChildProcess(
@@ -26,8 +26,8 @@ struct VerifyTests {
                 "--connect-to", "demo.prefetch.example:80:\(address)",
                 "--connect-to", "busy.prefetch.example:80:\(address)",
                 "--connect-to", "closed.prefetch.example:80:127.0.0.1:1",
-            ], environment: RemoteBatch.clean)
-        var environment = RemoteBatch.clean
+            ])
+        var environment: [String: String] = [:]
         let programs = builtProduct("prefetch-coord").split(separator: "/").dropLast().joined(separator: "/")
         environment["PATH"] = "/\(programs):/usr/bin:/bin"
         environment["PREFETCH_REDIS_URL"] = remote.redis.url
@@ -61,7 +61,7 @@ struct VerifyTests {
     @Test("scripts/hosts-test passes with two hosts of two workers", .enabled(if: Self.canMakeNamespaces), .thorough)
     func hosts() async throws {
         let programs = builtProduct("prefetch-coord").split(separator: "/").dropLast().joined(separator: "/")
-        var environment = RemoteBatch.clean
+        var environment: [String: String] = [:]
         environment["BIN"] = "/\(programs)"
         environment["PATH"] = "/usr/sbin:/usr/bin:/sbin:/bin"
         let test = try await ChildProcess(

@@ -48,13 +48,13 @@ struct WatchTests {
         origin.route("/4.png", sequence: [held, good])
         let urls = (0..<10).map { origin.url([2, 5, 9].contains($0) ? "/\($0).bad" : "/\($0).png") }
         let program = try await ChildProcess(
-            builtProduct("DelegateProgram"), [b.redis.url, b.list(urls)], environment: RemoteBatch.clean)
+            builtProduct("DelegateProgram"), [b.redis.url, b.list(urls)])
         try await until { program.stderr.hasSuffix("\n") }
         let id = String(program.stderr.dropFirst("batch ".count).dropLast())
         #expect(id.hasPrefix("urls-"), "\(program.stderr)")
         let watch = try await b.coord(["watch", id, "--json", "--from-start"])
         let events = try await ChildProcess(
-            builtProduct("DelegateProgram"), [b.redis.url, id, "events"], environment: RemoteBatch.clean)
+            builtProduct("DelegateProgram"), [b.redis.url, id, "events"])
         let workers = try await b.workers(3, ["--lease", "2s"])
         await origin.waitForRequests(1, to: "/4.png")
         // Whoever holds the transfer that the origin holds dies; somebody else gets its job when its lease has run out.

@@ -22,8 +22,12 @@ package final class ChildProcess: Sendable {
     private let ended = Locked<Status?>(nil)
     private let waiter: ThreadPool
 
-    /// Starts `path` in a process group of its own. `environment` is added to the test's own, an empty value takes a variable
-    /// away; XDG_STATE_HOME is a temporary folder of this test run unless it says otherwise; `input` is what it reads on stdin, nil is /dev/null.
+    /// What programs read of a user's environment, and a test does not mean.
+    private static let wishes = ["REDIS_URL", "PREFETCH_REDIS_URL", "PREFETCH_CACHE", "http_proxy", "https_proxy"]
+
+    /// Starts `path` in a process group of its own. `environment` is added to the test's own without ``wishes``, an empty value takes a
+    /// variable away; XDG_STATE_HOME is a temporary folder of this test run unless it says otherwise; `input` is what it reads on stdin, nil
+    /// is /dev/null.
     package init(
         _ path: String, _ arguments: [String] = [], environment: [String: String] = [:], input: [UInt8]? = nil
     ) async throws {
@@ -38,6 +42,7 @@ package final class ChildProcess: Sendable {
         let stderr = clinux_open(files.path("stderr"), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
         defer { for file in [stdin, stdout, stderr] where file >= 0 { close(file) } }
         var variables = currentEnvironment()
+        for name in Self.wishes { variables[name] = nil }
         variables["XDG_STATE_HOME"] = TemporaryDirectory.stateHome.path
         for (name, value) in environment { variables[name] = value.isEmpty ? nil : value }
         pid = await ProcessSpawner.shared.spawn(

@@ -23,7 +23,7 @@ struct CrashingRunTests {
                 "run", folder.path("urls.txt"), "--cache", folder.path("cache"), "-n", "2", "--allow-net",
                 "127.0.0.0/8", "--validate", "decode", "--json",
             ],
-            environment: RemoteBatch.clean.merging(["LD_PRELOAD": library, "CRASHING": place]) { $1 })
+            environment: ["LD_PRELOAD": library, "CRASHING": place])
     }
 
     private func deaths(_ run: ChildProcess) -> Int {

@@ -9,10 +9,6 @@ import WebImage
 
 /// A Redis, an origin of pictures and the built programs, for breaking one of them while the others work.
 struct FaultBench {
-    static let clean = [
-        "REDIS_URL": "", "PREFETCH_REDIS_URL": "", "PREFETCH_CACHE": "", "http_proxy": "", "https_proxy": "",
-    ]
-
     let redis: RedisServer
     let origin: OriginServer
     let folder = TemporaryDirectory()
@@ -50,7 +46,7 @@ struct FaultBench {
     /// `prefetch-coord` on this Redis.
     func coord(_ arguments: [String], url: String? = nil) async throws -> ChildProcess {
         try await ChildProcess(
-            builtProduct("prefetch-coord"), arguments + ["--redis", url ?? redis.url], environment: Self.clean)
+            builtProduct("prefetch-coord"), arguments + ["--redis", url ?? redis.url])
     }
 
     /// A command to its end: what it printed, where it exits with `code`.
@@ -77,7 +73,7 @@ struct FaultBench {
                     [
                         "--redis", url ?? redis.url, "--cache", folder.path("cache"),
                         "--allow-net", "127.0.0.0/8", "--lease", "2s", "--max-concurrent-downloads", "8",
-                    ] + options, environment: Self.clean.merging(environment) { $1 }))
+                    ] + options, environment: environment))
         }
         return workers
     }
@@ -126,8 +122,7 @@ struct FaultBench {
         let fsck = try await ran(["fsck", "--cache", folder.path("cache")], sourceLocation: sourceLocation)
         #expect(fsck.stdout.hasSuffix("everything agrees\n"), "\(fsck)", sourceLocation: sourceLocation)
         let verify = try await ChildProcess(
-            builtProduct("prefetch-coord"), ["cache", "verify", "--cache", folder.path("cache")],
-            environment: Self.clean)
+            builtProduct("prefetch-coord"), ["cache", "verify", "--cache", folder.path("cache")])
         #expect(await verify.wait() == .exited(0), "\(verify.stdout)", sourceLocation: sourceLocation)
     }
 }

@@ -80,7 +80,7 @@ struct SickDiskTests {
                 "prlimit", "--fsize=131072", builtProduct("prefetch-worker"), "--redis", bench.redis.url, "--cache",
                 bench.folder.path("sick"), "--allow-net", "127.0.0.0/8", "--lease", "2s",
                 "--max-concurrent-downloads", "8",
-            ], environment: FaultBench.clean)
+            ])
         try await check(bench, sick: sick)
     }
 

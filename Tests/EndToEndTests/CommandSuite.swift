@@ -1,0 +1,65 @@
+import TestSupport
+import Testing
+
+/// Tests of commands.
+protocol CommandSuite {}
+
+extension CommandSuite {
+    /// Starts `prefetch-coord`.
+    func coord(_ words: [String], input: [UInt8]? = nil) async throws -> ChildProcess {
+        try await ChildProcess(builtProduct("prefetch-coord"), words, input: input)
+    }
+
+    /// A program that has ended, whatever its exit code.
+    func ended(
+        _ words: [String], of product: String = "prefetch-coord", input: [UInt8]? = nil,
+        environment: [String: String] = [:]
+    ) async throws -> ChildProcess {
+        let child = try await ChildProcess(builtProduct(product), words, environment: environment, input: input)
+        await child.wait()
+        return child
+    }
+
+    /// A program that has ended with this exit code, and has said this on standard error.
+    @discardableResult
+    func ran(
+        _ words: [String], exits code: Int32 = 0, says text: String = "", of product: String = "prefetch-coord",
+        input: [UInt8]? = nil, sourceLocation: SourceLocation = #_sourceLocation
+    ) async throws -> ChildProcess {
+        let child = try await ended(words, of: product, input: input)
+        #expect(
+            await child.wait() == .exited(code), "\(words): \(child.stdout)\(child.stderr)",
+            sourceLocation: sourceLocation)
+        if !text.isEmpty {
+            #expect(child.stderr.contains(text), "\(words): \(child.stderr)", sourceLocation: sourceLocation)
+        }
+        return child
+    }
+}
+
+/// Tests in a folder of their own, with what a person does there at a shell.
+protocol FolderSuite: CommandSuite {
+    var folder: TemporaryDirectory { get }
+}
+
+extension FolderSuite {
+    /// Writes a text and returns the path of its file.
+    func write(_ text: String, _ name: String) -> String {
+        folder.write(Array(text.utf8), to: name)
+        return folder.path(name)
+    }
+
+    /// Writes lines and returns the path of their file.
+    func list(_ lines: [String], _ name: String = "urls.txt") -> String {
+        write(lines.map { $0 + "\n" }.joined(), name)
+    }
+
+    /// A line of a shell that has ended, in the folder.
+    @discardableResult
+    func shell(_ line: String, environment: [String: String] = [:]) async throws -> ChildProcess {
+        let child = try await ChildProcess(
+            "/usr/bin/env", ["-C", folder.path, "bash", "-c", line], environment: environment)
+        await child.wait()
+        return child
+    }
+}

@@ -277,8 +277,8 @@ final class CurlHandle {
         return finish(operation, code: TransferEnd.timedOut)
     }
 
-    func check(now: Double, limits: ImageDownloader.Configuration) -> WebImageError? {
-        response.check(now: now, limits: limits)
+    func check(now: Double, limits: ImageDownloader.Configuration, patience: Double) -> WebImageError? {
+        response.check(now: now, limits: limits, patience: patience)
     }
 
     /// The downloader or its machine held the transfer back: the time counts neither as silence nor as slowness.

@@ -17,7 +17,7 @@ extension ImageDownloader {
         /// With TLS each takes some 30 KB.
         var idleConnections: Int { maxIdleConnections ?? min(2048, Descriptors.limit / 4) }
         /// Silence after which a transfer is parked; default 1. A quarter while it is not connected; and before the response's first byte 4
-        /// times as long as responses took to theirs of late, an eighth at least.
+        /// times as long as responses took to theirs of late, an eighth at least. A body in drips is parked as soon, after a quarter at least.
         public var parkAfter = 1.0
         /// Maximum concurrent transfers to one host; default nil (no limit). Applies to all processes together if they share hosts
         /// (``ImageDownloader/shareHosts(limitRate:)``).

@@ -210,8 +210,11 @@ struct ReceivedResponse {
 
     mutating func wasThrottled(now: Double) { transfer.wasThrottled(now: now, headerBytes: header.bytes) }
 
-    mutating func check(now: Double, limits: ImageDownloader.Configuration) -> WebImageError? {
-        transfer.lookForDrips(now: now, every: limits.parkAfter, lowSpeedLimit: limits.lowSpeedLimit)
+    /// * `patience`: seconds after which a body that comes in drips is known as one.
+    mutating func check(
+        now: Double, limits: ImageDownloader.Configuration, patience: Double
+    ) -> WebImageError? {
+        transfer.lookForDrips(now: now, every: patience, lowSpeedLimit: limits.lowSpeedLimit)
         return transfer.check(now: now, headerBytes: header.bytes, limits: limits)
     }
 

@@ -127,7 +127,7 @@ final class RunningTransfers {
             operation.count(isThrottled: handle.isPaused, now: now)
             let limits = operation.profile.configuration
             if let error = operation.spent.check(limits, attempts: operation.attempts)
-                ?? handle.check(now: now, limits: limits)
+                ?? handle.check(now: now, limits: limits, patience: max(limits.parkAfter / 4, usualPatience(limits)))
             {
                 didPassLimit(operation, handle, error)
             } else {
@@ -153,7 +153,12 @@ final class RunningTransfers {
     /// for several times as long as those of late is one of a host that does not.
     private func patience(with progress: TransferProgress, _ limits: ImageDownloader.Configuration) -> Double {
         guard progress.requestWasSent else { return limits.parkAfter / 4 }
-        guard !progress.hasHeader, let usualWait else { return limits.parkAfter }
+        return progress.hasHeader ? limits.parkAfter : usualPatience(limits)
+    }
+
+    /// Several times as long as responses of late took to their first byte.
+    private func usualPatience(_ limits: ImageDownloader.Configuration) -> Double {
+        guard let usualWait else { return limits.parkAfter }
         return min(limits.parkAfter, max(limits.parkAfter / 8, 4 * usualWait))
     }
 

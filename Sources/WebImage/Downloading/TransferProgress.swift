@@ -40,12 +40,12 @@ struct TransferProgress {
         largestPiece = max(largestPiece, count)
     }
 
-    /// * `interval`: seconds over which it is looked at.
+    /// * `interval`: seconds over which it is looked at, or longer, until something has come.
     mutating func lookForDrips(now: Double, every interval: Double, lowSpeedLimit: Int) {
-        guard now - lookedAt >= interval else { return }
         let arrived = bytes - lookedBytes
+        guard now - lookedAt >= interval, arrived > 0 else { return }
         isDripping =
-            hasHeader && arrived > 0 && largestPiece < Self.smallPiece
+            hasHeader && largestPiece < Self.smallPiece
             && Double(arrived) < Double(lowSpeedLimit) * (now - lookedAt)
         (largestPiece, lookedAt, lookedBytes) = (0, now, bytes)
     }

@@ -56,6 +56,27 @@ struct SlowTransferTests {
         #expect(try await fast.download(origin.url("/b")).body.count == Self.body.count)
     }
 
+    @Test("A body in drips is known after the interval, between its drips, too, and until it comes in whole segments")
+    func drips() {
+        var progress = TransferProgress()
+        progress.beginHop(now: 0)
+        (progress.requestWasSent, progress.hasHeader) = (true, true)
+        func isDripping(at now: Double, received count: Int) -> Bool {
+            if count > 0 { progress.didReceive(count) }
+            progress.lookForDrips(now: now, every: 0.25, lowSpeedLimit: 1000)
+            return progress.isDripping
+        }
+        #expect(!isDripping(at: 0.1, received: 1))
+        #expect(isDripping(at: 0.25, received: 1))
+        // Nothing has come: nothing new is known.
+        #expect(isDripping(at: 0.75, received: 0))
+        #expect(isDripping(at: 1.2, received: 1))
+        // A segment, and what is fast in small pieces.
+        #expect(!isDripping(at: 1.5, received: 1400))
+        #expect(isDripping(at: 1.8, received: 10))
+        #expect(!isDripping(at: 2.1, received: 400))
+    }
+
     @Test("Only time with a connection counts, of all tries together")
     func spentTime() {
         var configuration = ImageDownloader.Configuration()

@@ -98,4 +98,22 @@ struct CorpusTests {
         server.signal(SIGTERM)
         #expect(await server.wait() == .exited(0), "\(server.stderr)")
     }
+
+    @Test
+    func `serve says who asked for what, and a fault that comes and goes does both`() async throws {
+        let server = try await ChildProcess(
+            builtProduct("prefetch-origin"), ["serve", folder.path, "--faults", "--log"])
+        while !server.stdout.hasSuffix("/\n") && server.isRunning {
+            try await Task.sleep(for: .milliseconds(1))
+        }
+        let port = try #require(server.stdout.dropLast(2).split(separator: ":").last.flatMap { Int($0) })
+        let client = try RawClient(port: port)
+        client.send("GET /fault/flap/1 HTTP/1.1\r\n\r\nGET /fault/flap/1 HTTP/1.1\r\nUser-Agent: w-7\r\n")
+        client.send("Connection: close\r\n\r\n")
+        let answer = client.readAll()
+        #expect(answer.hasPrefix("HTTP/1.1 503 ") && answer.contains("HTTP/1.1 200 OK\r\nContent-Type: image/jpeg\r\n"))
+        server.signal(SIGTERM)
+        #expect(await server.wait() == .exited(0), "\(server.stderr)")
+        #expect(server.stdout.hasSuffix("/\n/fault/flap/1 -\n/fault/flap/1 w-7\n"), "\(server.stdout)")
+    }
 }

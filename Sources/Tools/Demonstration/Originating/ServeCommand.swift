@@ -35,6 +35,12 @@ struct ServeCommand: AsyncParsableCommand {
             "Serve faults below /fault/KIND/.", discussion: "KIND: \(ServeFaults.kinds.joined(separator: ", "))."))
     var faults = false
 
+    @Flag(help: "Answer every request with a page, as a network does that wants a login.")
+    var portal = false
+
+    @Flag(help: "Print a line for each request: its path and its User-Agent.")
+    var log = false
+
     private var delays: ClosedRange<Double>? {
         let parts = delay.split(separator: "-").map { TimeSpan(argument: String($0))?.seconds }
         guard let least = parts.first ?? nil, let most = parts.last ?? nil, parts.count <= 2, least <= most else {
@@ -55,9 +61,11 @@ struct ServeCommand: AsyncParsableCommand {
         TerminationSignals.install { signal, count in stop.request(signal: signal, count: count) }
         let server: OriginServer
         do throws(OriginError) {
-            let behaviour = ServeFaults(delay: delays, hasFaults: faults)
+            let behaviour = ServeFaults(delay: delays, hasFaults: faults, isPortal: portal)
+            let isLogged = log
             server = try OriginServer.serve(directory: folder, address: address, port: port) {
-                behaviour.response(to: $0, plain: $1)
+                if isLogged { Console.print("\($0.path) \($0.header("User-Agent") ?? "-")") }
+                return behaviour.response(to: $0, plain: $1)
             }
         } catch {
             throw PrefetchError(error, hint: "see prefetch-origin serve --help")

@@ -11,9 +11,7 @@ WORDS = re.compile(r"\b(sign of life|signs of life|left alone|whoever|vouch(es)?
 LINK = re.compile(r"\]\(([^)#\s]*)(#[^)]*)?\)")
 CELL = 200
 # Tables that a script writes, from its heads or from what it measured.
-WRITTEN = re.compile(r"^\| (script \| ARGV |tool \| settings )|^## .*20\d\d-\d\d-\d\d")
-# What both languages show from one command.
-SHARED = re.compile(r"<!-- from scripts/bench web -->.*?<!-- end of scripts/bench web -->", re.DOTALL)
+WRITTEN = re.compile(r"^\| script \| ARGV |^## .*20\d\d-\d\d-\d\d")
 
 
 def tracked(*patterns):
@@ -68,13 +66,6 @@ def cells():
                         yield f"{page}:{number}: a cell has {length} characters, {CELL} at most"
 
 
-def languages():
-    """README.zh-CN.md has the figures of README.md."""
-    texts = [SHARED.findall(pathlib.Path(name).read_text(encoding="utf-8")) for name in ("README.md", "README.zh-CN.md")]
-    if texts[0] != texts[1]:
-        yield "README.zh-CN.md:1: its table of scripts/bench web is not that of README.md"
-
-
 def words():
     """The glossary's words in place of their paraphrases. Names of tests are as they are."""
     for path in tracked("Sources/*.swift", "Sources/*.lua", "docs/*.md", "README.md", "CHANGELOG.md", "scripts/README.md"):
@@ -86,6 +77,6 @@ def words():
 
 
 if __name__ == "__main__":
-    found = [line for part in (links, scripts, cells, languages, words) for line in part()]
+    found = [line for part in (links, scripts, cells, words) for line in part()]
     print("\n".join(found))
     sys.exit(bool(found))

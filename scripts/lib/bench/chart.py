@@ -39,24 +39,6 @@ def bars(path, sets):
     write(path, head(WIDTH, y + 8, "URLs a second of each tool, by set") + parts)
 
 
-def series(path, label, parts_of):
-    """Two curves over time, each in a band of its own: parts_of is (name, unit, [(seconds, value)]) each."""
-    band, parts, y = 130, [], 10
-    end = max((points[-1][0] for _, _, points in parts_of if points), default=1)
-    for number, (name, unit, points) in enumerate(parts_of):
-        most = max((value for _, value in points), default=0) or 1
-        bottom = y + band
-        line = " ".join(f"{60 + (WIDTH - 180) * time / end:.1f},{bottom - (band - 24) * value / most:.1f}" for time, value in points)
-        parts.append(f'<text class="t" x="8" y="{y + 12}">{name}</text>')
-        parts.append(f'<text x="{WIDTH - 112}" y="{y + 28}">{most:,.0f} {unit}</text>')
-        parts.append(f'<line x1="60" x2="{WIDTH - 120}" y1="{bottom}" y2="{bottom}" stroke="{OTHER}"/>')
-        parts.append(f'<polyline fill="none" stroke="{("#2f7ed8", "#d1495b")[number % 2]}" stroke-width="2" points="{line}"/>')
-        y = bottom + 14
-    for mark in range(6):
-        parts.append(f'<text x="{60 + (WIDTH - 180) * mark / 5:.0f}" y="{y + 8}" text-anchor="middle">{end * mark / 5:.0f} s</text>')
-    write(path, head(WIDTH, y + 20, label) + parts)
-
-
 def curve(path, each):
     """How many good images were there after how many seconds."""
     lines = {tool: runs[0]["times"] for tool, runs in each.rows.items() if runs and runs[0].get("times")}

@@ -13,6 +13,7 @@ import subprocess
 import callgrind
 import rig
 from corpus import QUERIES, Corpus
+from peers import compiled
 from server import Server
 
 IN_FLIGHT = 16
@@ -25,10 +26,9 @@ FIGURES = ("user instructions", "allocations", "system calls", "futex calls")
 
 
 def arguments():
-    result = rig.parser("count", __doc__)
+    result = rig.table_parser("bench count", __doc__)
     result.add_argument("--count", type=rig.positive, default=4000, help="URLs of the larger run (4,000)")
     result.add_argument("--few", type=rig.positive, default=400, help="URLs of the smaller one (400)")
-    result.add_argument("--bare", required=True, help=rig.argparse.SUPPRESS)
     options = result.parse_args()
     if options.few >= options.count:
         rig.fail("--few is not below --count", "see scripts/bench count --help", 64)
@@ -140,15 +140,16 @@ def main():
     with rig.Rig(options) as bench:
         images = -(-options.count // QUERIES)
         rig.say(f"corpus: {images:,} images")
-        corpus = Corpus(bench.path("corpus"), bench.program("prefetch-origin"), images, 7, bad=False)
-        server = Server(bench.path("nginx"), corpus.folder, 1, priority=False)
+        corpus = Corpus(bench, "corpus", images, 27_000, 7)
+        server = Server(bench.path("nginx"), corpus.folder, 1)
         try:
             urls = corpus.urls(server.base)[: options.count]
-            redis, _ = bench.redis()
+            redis = bench.redis().url
+            program = compiled(bench)
             rig.say("the worker")
             ours, our_parts = per_url(Worker(bench, urls, redis), Worker(bench, urls[: options.few], redis))
             rig.say("the bare program")
-            bare, bare_parts = per_url(Bare(bench, urls, options.bare), Bare(bench, urls[: options.few], options.bare))
+            bare, bare_parts = per_url(Bare(bench, urls, program), Bare(bench, urls[: options.few], program))
         finally:
             server.stop()
     before = recorded(options.page)
@@ -162,7 +163,7 @@ def main():
         if ratio is not None and name in before:
             change = f"{before[name]:.2f} ({(ratio / before[name] - 1) * 100:+.1f} %)"
         lines.append(f"| {name} | {' | '.join(cells)} | {change} |")
-    rig.publish(options, "count", lines + profile(our_parts, bare_parts))
+    rig.publish(options, "bench count", lines + profile(our_parts, bare_parts))
 
 
 if __name__ == "__main__":

@@ -43,8 +43,8 @@ def look(path):
         os.close(descriptor)
 
 
-def count(folder, corpus, queries, thoroughly):
-    """Good, broken, other and missing files by content; without `thoroughly` only how many files and bytes there are."""
+def count(folder, corpus, thoroughly):
+    """Good, other and missing files by content; without `thoroughly` only how many files and bytes there are."""
     paths = list(files(folder))
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         results = list(pool.map(read if thoroughly else look, paths, chunksize=64))
@@ -52,22 +52,20 @@ def count(folder, corpus, queries, thoroughly):
     if not thoroughly:
         return found
     wanted = corpus.good
-    good = broken = other = last = 0
+    good = other = last = 0
     for path, (digest, _) in zip(paths, results):
         if wanted.get(digest, 0) > 0:
             wanted[digest] -= 1
             good += 1
             # When it got its name: what a server says of its age changes the other time.
             last = max(last, os.stat(path).st_ctime)
-        elif digest in corpus.broken:
-            broken += 1
         else:
             other += 1
-    found.update(good=good, broken=broken, other=other, missing=sum(wanted.values()), last=last)
+    found.update(good=good, other=other, missing=sum(wanted.values()), last=last)
     return found
 
 
-def times(folder, corpus, queries, began):
+def times(folder, corpus, began):
     """When each good image got its name, in seconds after `began`, in order."""
     paths = list(files(folder))
     with ThreadPoolExecutor(os.cpu_count()) as pool:

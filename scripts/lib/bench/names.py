@@ -1,4 +1,5 @@
-"""The benchmark `names`: what a slow, an overloaded and a silent resolver cost, and a host with an untrusted certificate. Called by scripts/bench."""
+"""What an overloaded, a fast and a silent resolver cost, and a host with an untrusted certificate: images of many hosts, through resolvers of
+its own."""
 
 import json
 import os
@@ -23,7 +24,7 @@ class Resolver:
 
     def __init__(self, bench, *options):
         words = [bench.program("prefetch-origin"), "dns", *options]
-        self.child = bench.start(words, stdout=subprocess.PIPE)
+        self.child = bench.start(words, output=subprocess.PIPE)
         self.place = self.child.stdout.readline().decode().strip()
 
     def stop(self):
@@ -41,11 +42,11 @@ def address(host):
     return f"127.{1 + (value >> 16) % 255}.{value >> 8 & 255}.{value & 255}"
 
 
-CASES = ("overloaded", "fast", "silent", "untrusted", "getaddrinfo")
-HERE = os.path.dirname(os.path.abspath(__file__))
+CASES = ("overloaded", "fast", "silent", "untrusted")
 
 
-def add_options(parser):
+def arguments():
+    parser = rig.table_parser("bench names", __doc__)
     parser.add_argument("--hosts", type=rig.positive, default=1500, help="names for the overloaded resolver (1500)")
     parser.add_argument("--capacity", type=rig.positive, default=60, help="queries it answers per second (60)")
     parser.add_argument("--queue", type=rig.positive, default=10, help="queries it queues (10)")
@@ -53,14 +54,9 @@ def add_options(parser):
     parser.add_argument("--many", type=rig.positive, default=20000, help="names for the fast resolver (20000)")
     parser.add_argument("--silence", type=rig.positive, default=60, help="seconds of the resolver's silence (60)")
     parser.add_argument("--pairs", type=rig.positive, default=15, help="pairs of runs with the fast resolver and without names (15)")
-
-
-def arguments():
-    parser = rig.parser("names", "Fetches images of many hosts through resolvers of its own: overloaded, fast, and silent for a while.")
-    add_options(parser)
-    parser.add_argument("--only", default=",".join(CASES), help="cases, with commas in between (all)")
+    parser.add_argument("--only", default="", help="cases, with commas in between (all)")
     options = parser.parse_args()
-    options.only = rig.cases(options.only, CASES)
+    options.only = rig.chosen(options.only, CASES, "case")
     return options
 
 
@@ -106,28 +102,6 @@ class Bench:
         self.row(case, "seconds against names / capacity", "1.30", f"{wall / least:.2f} ({wall:.1f} s)", wall <= 1.3 * least)
         each = counts["queries"] / options.hosts
         self.row(case, "queries per name", "1.15", f"{each:.2f} ({counts['dropped']:,} dropped)", each <= 1.15)
-
-    def getaddrinfo(self):
-        """The same names as of ``overloaded``, by the C library: what the resolver of prefetch is there for."""
-        options = self.options
-        if os.geteuid() != 0:
-            rig.say("getaddrinfo: left out, since only root may mount a resolv.conf and listen on port 53")
-            return
-        place = "127.0.53.53"
-        conf = self.bench.write("resolv.conf", [f"nameserver {place}"])
-        for threads, retries in ((16, 0), (128, 0), (128, 10)):
-            words = ["--listen", f"{place}:53", "--capacity", str(options.capacity), "--queue", str(options.queue)]
-            resolver = Resolver(self.bench, *words, "--servfail", str(options.servfail))
-            script = 'mount --bind "$1" /etc/resolv.conf && shift && exec "$@"'
-            words = ["unshare", "--mount", "sh", "-c", script, "sh", conf, sys.executable, "-B", f"{HERE}/getaddrinfo.py"]
-            _, _, text = self.bench.run([*words, "overloaded.test", str(options.hosts), str(threads), str(retries)])
-            queries = resolver.stop()["queries"] / options.hosts
-            resolved, seconds = text.split()
-            case = f"getaddrinfo(3), {threads} threads, {retries} retries, the overloaded resolver"
-            least = options.hosts / options.capacity
-            value = f"{int(resolved):,} in {float(seconds) / least:.2f} of the least time, {queries:.2f} queries per name"
-            self.rows.append(f"| {case} | names resolved of {options.hosts:,} | - | {value} | - |")
-            rig.say(f"{case}: {value}")
 
     def fast(self):
         options = self.options
@@ -203,30 +177,19 @@ class Bench:
         self.row(case, "seconds", "3", f"{wall:.1f}", wall < 3)
 
 
-def measure(bench, options, cases):
-    """Rows of the cases' figures with their bounds, and the figures that are beyond theirs."""
-    images = bench.path("images")
-    bench.run([bench.program("prefetch-origin"), "generate", images, "--count", "200", "--median", "5000", "--seed", "1"])
-    with open(f"{images}/manifest.tsv", encoding="ascii") as manifest:
-        names = [line.split()[0] for line in manifest]
-    server = Server(bench.path("nginx"), images, 1, False, keeps_times=True, address="0.0.0.0")
-    try:
-        each = Bench(bench, options, server, names, bench.path("nginx/times.log"))
-        for case in cases:
-            getattr(each, case)()
-    finally:
-        server.stop()
-    return each.rows, each.failed
-
-
 def main():
     options = arguments()
     with rig.Rig(options) as bench:
-        rows, failed = measure(bench, options, options.only)
+        images = bench.path("images")
+        names = [path for path, *_ in rig.generate(bench.binaries, images, 200, 5000)]
+        server = Server(bench.path("nginx"), images, 1, keeps_times=True, address="0.0.0.0")
+        each = Bench(bench, options, server, names, bench.path("nginx/times.log"))
+        for case in options.only:
+            getattr(each, case)()
     lines = rig.heading("names", "many hosts, through resolvers of three kinds, and one without a certificate")
-    lines += ["| case | figure | bound | measured | kept |", "|---|---|---|---|---|", *rows]
-    rig.publish(options, "names", lines)
-    return 1 if failed else 0
+    lines += ["| case | figure | bound | measured | kept |", "|---|---|---|---|---|", *each.rows]
+    rig.publish(options, "bench names", lines)
+    return 1 if each.failed else 0
 
 
 if __name__ == "__main__":

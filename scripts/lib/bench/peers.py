@@ -6,8 +6,14 @@ import shutil
 PROCESSES = 2
 # curl(1): --parallel-max is at most 300 before 8.11.
 CURL_MOST = 300
+HERE = os.path.dirname(os.path.abspath(__file__))
 LIKE = ("--validate", "structure", "--durability", "none")
 ANY = tuple(range(128))
+
+
+def compiled(bench):
+    """The bare program."""
+    return bench.compile("bare", f"{HERE}/bare.c", "-std=c17", "-lcurl", "-ljpeg", "-lpng", "-lcrypto")
 
 
 class Peers:
@@ -20,9 +26,9 @@ class Peers:
         self.words = {
             "prefetch": (lambda folder: self.prefetch(folder, *LIKE), (0, 3)),
             "prefetch, HTTP/2": (lambda folder: self.prefetch(folder, *LIKE, "--http2"), (0, 3)),
+            "prefetch, auto": (lambda folder: self.prefetch(folder, *LIKE, "--max-concurrent-downloads", "auto"), (0, 3)),
             "prefetch, defaults": (self.prefetch, (0, 3)),
             "bare": (lambda folder: self.floor(folder, "none"), (0,)),
-            "bare, HTTP/1.1": (lambda folder: self.floor(folder, "none", "-1"), (0,)),
             "bare, same checks": (lambda folder: self.floor(folder, "decode"), (0,)),
             "curl": (self.curl, ANY),
             "curl, HTTP/1.1": (lambda folder: self.curl(folder, "--http1.1"), ANY),
@@ -82,5 +88,4 @@ class Peers:
         return words + ([f"--timeout={self.silence}", f"--connect-timeout={self.silence}"] if self.silence else [])
 
     def library(self, name, folder):
-        program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "peer.py")
-        return [self.python, "-B", program, name, self.path, f"{folder}/files", str(self.in_flight), str(self.silence or 60)]
+        return [self.python, "-B", f"{HERE}/peer.py", name, self.path, f"{folder}/files", str(self.in_flight), str(self.silence or 60)]

@@ -1,10 +1,9 @@
-"""The benchmark `pixels`: what a check of each format costs beside its library's decoder, and a resize beside OpenCV's, on one core.
-
-Needs the packages of scripts/lib/python-tools pictures. Called by scripts/bench."""
+"""What a check of each format costs beside its library's decoder, and a resize beside OpenCV's, on one core."""
 
 import json
 import math
 import os
+import pathlib
 import statistics
 import subprocess
 import sys
@@ -19,17 +18,17 @@ import rig
 BOUNDS = {"gif": 0.5, "webp": 1.05, "avif": 1.05}
 RESIZE_BOUND, PSNR_MEDIAN, PSNR_WORST = 0.6, 40, 35
 SIDE, QUALITY = 256, 90
+LIBRARIES = "-ljpeg -lpng -ldeflate -lz -lm -lgif -lwebp -lwebpdemux -lavif -ldl".split()
 ALONE = "avif, dav1d alone"
 THEIRS = {"jpeg": "libjpeg-turbo", "png": "libpng", "gif": "giflib", "webp": "libwebp", "avif": "libavif"}
 
 
 def arguments():
-    result = rig.parser("pixels", __doc__.split("\n\nNeeds", maxsplit=1)[0])
+    result = rig.table_parser("bench pixels", __doc__)
     result.add_argument("--count", type=rig.positive, default=1000, help="photographs to resize (1000)")
     result.add_argument("--samples", type=rig.positive, default=24, help="images of each kind to check (24)")
     result.add_argument("--reps", type=rig.positive, default=5, help="repetitions (5)")
     result.add_argument("--seed", type=int, default=1, help="of the images (1)")
-    result.add_argument("--pixels", required=True, help=rig.argparse.SUPPRESS)
     return result.parse_args()
 
 
@@ -79,11 +78,11 @@ def save_samples(folder, count, random):
     return kinds
 
 
-def check_rows(options, kinds):
+def check_rows(options, program, kinds):
     rows = []
     for kind, paths in [*kinds.items(), (ALONE, kinds["avif"])]:
         first = ["-1"] if kind == ALONE else []
-        done = subprocess.run([options.pixels, *first, str(max(3, options.reps)), *paths], check=True, capture_output=True, text=True)
+        done = subprocess.run([program, *first, str(max(3, options.reps)), *paths], check=True, capture_output=True, text=True)
         times = [[int(word) / 1000 for word in line.split("\t")[1:]] for line in done.stdout.splitlines()]
         ours, theirs = (sum(time[who] for time in times) / len(times) for who in (0, 1))
         ratios = [time[0] / time[1] for time in times]
@@ -193,7 +192,9 @@ def main():
     with rig.Rig(options) as bench:
         folder = bench.path("samples")
         os.makedirs(folder)
-        rows = check_rows(options, save_samples(folder, options.samples, random))
+        source = pathlib.Path(__file__).resolve().parents[3] / "Sources/CImageCodec"
+        program = bench.compile("pixels", pathlib.Path(__file__).with_suffix(".c"), *source.glob("*.c"), f"-I{source}/include", "-std=gnu17", *LIBRARIES)
+        rows = check_rows(options, program, save_samples(folder, options.samples, random))
         resizing = Resizing(bench, options, random)
         cost, other, ratio, spread = resizing.rows()
         median, worst = resizing.psnr()
@@ -219,7 +220,7 @@ def main():
         "originals, its Redis and its files included. AVIF is checked by dav1d and libaom, of which only libaom sees most damage of AV1 data, so its "
         "library is measured with both, and with dav1d alone.",
     ]
-    rig.publish(options, "pixels", lines)
+    rig.publish(options, "bench pixels", lines)
     return int(broken)
 
 

@@ -7,6 +7,7 @@ import subprocess
 import time
 
 import machine
+import rig
 
 CONFIGURATION = """
 daemon off;
@@ -35,7 +36,7 @@ http {{
     uwsgi_temp_path {folder}/t4;
     scgi_temp_path {folder}/t5;
     types {{ image/jpeg jpg; image/png png; image/gif gif; image/webp webp; }}
-    server {{ listen {address}:{port}{tls} backlog=4096{reuse}; root {root};{limit}{certificate} }}
+    server {{ listen {address}:{port}{tls} backlog=4096{reuse}; root {root};{certificate} }}
 }}
 """
 
@@ -61,9 +62,9 @@ def certificate(folder, addresses):
 
 
 class Server:
-    """`rate` limits each answer, in bytes a second; 0: no limit. `hosts`: as many addresses; `tls`: HTTPS, with HTTP/2."""
+    """`hosts`: as many addresses; `tls`: HTTPS, with HTTP/2."""
 
-    def __init__(self, folder, root, workers, priority, keeps_times=False, address="127.0.0.1", rate=0, hosts=1, tls=False):
+    def __init__(self, folder, root, workers, keeps_times=False, address="127.0.0.1", hosts=1, tls=False):
         os.makedirs(folder)
         self.hosts = [address] if hosts == 1 else [f"127.1.{number // 250}.{number % 250 + 1}" for number in range(hosts)]
         self.scheme, self.authority, certificates = "https" if tls else "http", None, ""
@@ -88,13 +89,10 @@ class Server:
             certificate=certificates,
             reuse=" reuseport" if workers > 1 else "",
             root=root,
-            limit=f" limit_rate {rate};" if rate else "",
         )
         with open(f"{folder}/nginx.conf", "w", encoding="utf-8") as file:
             file.write(configuration)
-        self.process = subprocess.Popen(["nginx", "-p", folder, "-c", f"{folder}/nginx.conf"], start_new_session=True)
-        if priority:
-            machine.prefer(self.process.pid)
+        self.process = rig.start(["nginx", "-p", folder, "-c", f"{folder}/nginx.conf"], f"{folder}/start.log")
         self.log = f"{folder}/error.log"
         for _ in range(500):
             try:
@@ -104,9 +102,8 @@ class Server:
                 if self.process.poll() is not None:
                     break
                 time.sleep(0.01)
-        self.stop()
         with open(self.log, encoding="utf-8", errors="replace") as log:
-            raise SystemExit("error: nginx did not start\nhint: it says: " + log.read().strip())
+            rig.fail("nginx did not start", f"it says: {log.read().strip()}", 69)
 
     @property
     def base(self):
@@ -121,11 +118,6 @@ class Server:
         """Processor time of the server so far."""
         pids = [self.process.pid] + machine.children(self.process.pid)
         return sum(machine.process_seconds(pid) for pid in pids)
-
-    def complaints(self):
-        """Lines of the error log: a server out of descriptors makes every figure worthless."""
-        with open(self.log, encoding="utf-8", errors="replace") as log:
-            return log.read().splitlines()
 
     def stop(self):
         self.process.terminate()

@@ -1,12 +1,10 @@
-"""The benchmark `sets`: every set with every tool that is installed, in one run; tables, and two charts.
-
-Called by scripts/bench."""
+"""Every set of URLs with every tool that is installed, in one run; tables, and two charts."""
 
 import json
 import os
 import random
-import socket
 import statistics
+import subprocess
 import sys
 import threading
 import time
@@ -15,9 +13,8 @@ import chart
 import left
 import machine
 import rig
-from contest import FAULTS
 from corpus import QUERIES, Corpus
-from peers import PROCESSES, Peers
+from peers import HERE, PROCESSES, Peers, compiled
 from server import Server
 
 PEERS = ["curl", "wget2", "aria2", "aiohttp", "img2dataset", "scrapy"]
@@ -31,7 +28,7 @@ SETS = {
     "large": (1_000_000, 1_000, 32, EVERY, "large images"),
     "latency": (27_000, 10_000, 512, EVERY, "the server takes 50 to 100 ms for each answer"),
     "short": (27_000, 5_000, 64, ["prefetch", "bare", "curl"], "a short list, from start to exit"),
-    "hostile": (27_000, 4_000, 32, ["prefetch", "curl", "wget2", "aria2", "aiohttp"], "stalls, drips, errors and cut bodies in the list"),
+    "hostile": (27_000, 4_000, 32, ["prefetch", "prefetch, auto", "curl", "wget2", "aria2", "aiohttp"], "stalls, drips, errors and cut bodies in the list"),
     "defaults": (27_000, 4_000, 64, ["prefetch, defaults", "bare, same checks", PASS], "the time to a cache of which every file was decoded and hashed"),
     "hits": (27_000, 40_000, 64, ["prefetch"], "the same list again over a full cache"),
     "https": (27_000, 5_000, 64, ["prefetch", "prefetch, HTTP/2", "bare", "curl", "curl, HTTP/1.1", "wget2"], "HTTPS, verified certificates"),
@@ -39,13 +36,15 @@ SETS = {
 }
 # The numbers of hosts of a set, if there are others than 1; each is an address of its own, and the n-th has n to the -0.9th as many URLs.
 HOSTS = {"https": (40, 1), "hosts": (8, 40, 250)}
+# Of 5,000 URLs of the hostile set: what misbehaves, and how often.
+FAULTS = {"stall": 20, "halt": 21, "drip": 24, "404": 40, "500": 20, "503": 20, "reset": 20, "cut": 40, "empty": 10, "refused": 17}
 SILENCE = 5
 # Seconds above which a tool is run once: the spread of so slow a tool changes no comparison.
 ONCE = 20
 
 
 def arguments():
-    result = rig.parser("sets", __doc__.split("\n\nCalled", maxsplit=1)[0])
+    result = rig.table_parser("bench sets", __doc__)
     result.add_argument("--only", default="", help="names of sets, with commas in between (all)")
     result.add_argument("--tools", default="", help="names of tools, with commas in between (all)")
     result.add_argument("--without", default="", help="names of tools to leave out, with commas in between (none)")
@@ -53,13 +52,7 @@ def arguments():
     result.add_argument("--scale", type=float, default=1.0, help="times as many requests (1)")
     result.add_argument("--charts", metavar="FOLDER", help="where performance.svg and hostile.svg go")
     result.add_argument("--json", metavar="FILE", help="all measured values")
-    result.add_argument("--bare", required=True, help=rig.argparse.SUPPRESS)
-    result.add_argument("--peers", default="", help=rig.argparse.SUPPRESS)
-    options = result.parse_args()
-    for name in filter(None, options.only.split(",")):
-        if name not in SETS:
-            rig.fail(f"there is no set '{name}'", "there are " + ", ".join(SETS), 64)
-    return options
+    return result.parse_args()
 
 
 class Memory(threading.Thread):
@@ -85,23 +78,22 @@ class Memory(threading.Thread):
 class Set:
     """One set: its corpus, its server, its list, and the runs of its tools."""
 
-    def __init__(self, bench, options, name, hosts):
-        self.bench, self.options, self.name, self.hosts = bench, options, name, hosts
+    def __init__(self, bench, options, bare, python, name, hosts):
+        self.bench, self.options, self.bare, self.name, self.hosts = bench, options, bare, name, hosts
         median, requests, self.in_flight, self.tools, self.about = SETS[name]
         requests = max(QUERIES, round(requests * options.scale))
-        origin, images = bench.program("prefetch-origin"), max(1, requests // QUERIES)
-        self.corpus = Corpus(bench.path(f"{name}-{hosts}-corpus"), origin, images, 1, False, median)
+        self.corpus = Corpus(bench, f"{name}-{hosts}-corpus", max(1, requests // QUERIES), median)
         self.server = None
         if name in ("latency", "hostile"):
             base = bench.serve(self.corpus.folder, *(["--delay", "50ms-100ms"] if name == "latency" else ["--faults"]))
         else:
             folder = bench.path(f"{name}-{hosts}-nginx")
-            self.server = Server(folder, self.corpus.folder, min(2, os.cpu_count()), False, hosts=hosts, tls=name == "https")
+            self.server = Server(folder, self.corpus.folder, min(2, os.cpu_count()), hosts=hosts, tls=name == "https")
             base = self.server.base
         self.urls = self.corpus.urls(*(self.server.bases if self.server else [base]))
         self.bad = self.add_faults(base) if name == "hostile" else 0
         path = bench.write(f"{name}.txt", self.urls)
-        self.peers = Peers(bench, options.bare, options.peers or None, self.urls, path, self.in_flight, SILENCE if self.bad else None, self.server and self.server.authority)
+        self.peers = Peers(bench, bare, python, self.urls, path, self.in_flight, SILENCE if self.bad else None, self.server and self.server.authority)
         without = options.without.split(",")
         self.rows = {tool: [] for tool in self.tools if tool not in without and (not options.tools or tool in options.tools.split(","))}
         self.absent = {tool: why for tool in self.rows if tool != PASS and (why := self.peers.missing(tool))}
@@ -109,12 +101,10 @@ class Set:
             del self.rows[tool]
 
     def add_faults(self, base):
-        closed = socket.socket()
-        closed.bind(("127.0.0.1", 0))
-        self.closed = closed
+        self.closed, port = rig.refusing()
         good = len(self.urls)
         for fault, share in FAULTS.items():
-            place = f"http://127.0.0.1:{closed.getsockname()[1]}" if fault == "refused" else base
+            place = f"http://127.0.0.1:{port}" if fault == "refused" else base
             self.urls += [f"{place}/fault/{fault}/{number}.jpg" for number in range(max(1, round(share * good / 5000)))]
         random.Random(1).shuffle(self.urls)
         return len(self.urls) - good
@@ -158,25 +148,25 @@ class Set:
         served = self.server.seconds() if self.server else 0
         busy, began, accepted = machine.busy_seconds(), time.time(), machine.accepted_connections()
         wall, cpu, text = self.bench.run(words, ANY_CODE)
-        code, accepted = self.bench.children[-1].returncode, machine.accepted_connections() - accepted
+        code, accepted = self.bench.code, machine.accepted_connections() - accepted
         if tool == PASS:
             paths = self.bench.write("pass.txt", list(left.files(place)))
-            more, its, _ = self.bench.run([self.options.bare, "-p", str(os.cpu_count()), "-m", "pass", paths])
+            more, its, _ = self.bench.run([self.bare, "-p", str(os.cpu_count()), "-m", "pass", paths])
             wall, cpu = wall + more, cpu + its
         noise = machine.busy_seconds() - busy - cpu - (self.server.seconds() - served if self.server else 0)
         thorough = repetition == 0 and self.name != "hits" or bool(self.bad)
-        found = left.count(place, self.corpus, QUERIES, thoroughly=thorough)
+        found = left.count(place, self.corpus, thorough)
         row = {"wall": wall, "cpu": cpu, "left": found, "code": code, "noise": max(0, noise / wall) if self.server else None, "connections": accepted}
         if self.bad:
             row["last"] = found["last"] - began
             if repetition == 0:
-                row["times"] = left.times(place, self.corpus, QUERIES, began)
+                row["times"] = left.times(place, self.corpus, began)
         if code not in codes:
             row["failed"] = f"ended with {code}"
             rig.say(text[-800:])
         elif found.get("missing"):
             row["failed"] = f"{found['missing']:,} images are missing"
-        elif tool.startswith("prefetch") and (found.get("broken") or found.get("other")):
+        elif tool.startswith("prefetch") and found.get("other"):
             row["failed"] = "it kept files that are no images of the list"
         if self.name != "hits":
             left.empty(place)
@@ -207,7 +197,7 @@ class Set:
         place = f"; {self.hosts} host{'s' if self.hosts > 1 else ''}" if self.name in HOSTS else ""
         title = f"### {self.name}: {self.about}{place}; {len(self.urls):,} URLs, {mean:,.0f} KB on average, {self.in_flight} in flight"
         cells = ["tool", "wall s, median (min-max)"] + (["last good image s"] if self.bad else []) + ["URLs/s", *(f"to {base}" for base in bases)]
-        cells += ["CPU us a URL"] + (["PSS MB"] if self.name == "web" else []) + (["connections"] if self.name in HOSTS else []) + ["left: good / broken / other / missing"]
+        cells += ["CPU us a URL"] + (["PSS MB"] if self.name == "web" else []) + (["connections"] if self.name in HOSTS else []) + ["left: good / other / missing"]
         lines = [title, "", f"| {' | '.join(cells)} |", "|---" * len(cells) + "|"]
         for tool, runs in self.rows.items():
             walls = [row["wall"] for row in runs]
@@ -225,7 +215,7 @@ class Set:
             if self.name in HOSTS:
                 row.append(f"{statistics.median(one['connections'] for one in runs):,.0f}")
             found = next((one["left"] for one in runs if "good" in one["left"]), None)
-            row.append("-" if found is None else f"{found['good']:,} / {found['broken']:,} / {found['other']:,} / {found['missing']:,}")
+            row.append("-" if found is None else f"{found['good']:,} / {found['other']:,} / {found['missing']:,}")
             lines.append(f"| {' | '.join(row)} |")
         for tool, why in self.absent.items():
             lines += ["", f"Without {tool}: {why}."]
@@ -250,12 +240,15 @@ def versions():
 
 def main():
     options = arguments()
-    names = [name for name in SETS if not options.only or name in options.only.split(",")]
+    names = rig.chosen(options.only, SETS, "set")
     done = []
+    peers = subprocess.run([f"{HERE}/../peer-tools"], stdout=subprocess.PIPE, text=True, check=False)
+    python = peers.stdout.strip() if peers.returncode == 0 else None
     with rig.Rig(options) as bench:
+        bare = compiled(bench)
         for name, hosts in ((name, hosts) for name in names for hosts in HOSTS.get(name, (1,))):
             rig.say(f"{name}: {SETS[name][4]}, hosts: {hosts}")
-            each = Set(bench, options, name, hosts)
+            each = Set(bench, options, bare, python, name, hosts)
             try:
                 each.run()
             finally:
@@ -280,7 +273,7 @@ def main():
         with open(options.json, "w", encoding="utf-8") as file:
             json.dump({f"{each.name} {each.hosts}": {"urls": len(each.urls), "tools": each.rows} for each in done}, file, indent=1)
     # Chosen sets have a place of their own on a page: the tables of the others stay.
-    rig.publish(options, f"sets --only {options.only}" if options.only else "sets", lines)
+    rig.publish(options, f"bench sets --only {options.only}" if options.only else "bench sets", lines)
     return int(any(row.get("failed") for each in done for tool in each.rows if tool.startswith("prefetch") for row in each.rows[tool]))
 
 

@@ -5,7 +5,6 @@ changes, so these are all the states that a kill at any call can leave. Afterwar
 command has to finish the work.
 """
 
-import argparse
 import os
 import pathlib
 import shutil
@@ -13,9 +12,8 @@ import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-
-from fill import fill, place, png  # noqa: E402
+import rig
+from fill import fill, place, png
 
 IMAGES = 24
 # Calls that change files, folders, names or attributes, lock or write out. The cache opens what it makes with openat2; openat and mmap, which
@@ -171,11 +169,10 @@ def sweep(bench, most, step):
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="scripts/killpoints", description=__doc__)
-    parser.add_argument("--calls", type=int, default=200, help="how many of each at most")
-    parser.add_argument("--step", type=int, default=1, help="only every so many")
+    parser = rig.parser("killpoints", __doc__)
+    parser.add_argument("--calls", type=rig.positive, default=200, help="how many of each at most")
+    parser.add_argument("--step", type=rig.positive, default=1, help="only every so many")
     parser.add_argument("--work", help="a folder; one below TMPDIR by default")
-    parser.add_argument("--binaries", required=True, help=argparse.SUPPRESS)
     options = parser.parse_args()
     work = pathlib.Path(tempfile.mkdtemp(prefix="killpoints-", dir=options.work))
     try:

@@ -4,8 +4,8 @@ import os
 import signal
 import time
 
-import children
-from redis_server import Away
+import processes
+from resp import Away
 
 ROOT = "prefetch:{default}"
 
@@ -32,24 +32,23 @@ class Batch:
     def write(self, number, random):
         world = self.world
         good, bad = world.good_url, world.bad_url
-        lines = [(f"{good}{random.choice(world.pictures)}?{self.name}-{n}", "downloaded") for n in range(random.randrange(150, 500))]
+        lines = [(f"{good}/{random.choice(world.pictures)}?{self.name}-{n}", "downloaded") for n in range(random.randrange(150, 500))]
         # The same for all batches, so mostly hits, and each twice.
-        lines += [(f"{good}{name}", "downloaded") for name in random.sample(world.pictures, 20)] * 2
-        kinds = {"missing": "httpError", "truncated": "truncated", "html": "badImage", "reset": "truncated"}
-        kinds |= {"flap": "downloaded", "down": "httpError"}
+        lines += [(f"{good}/{name}", "downloaded") for name in random.sample(world.pictures, 20)] * 2
+        kinds = {"404": "httpError", "cut": "truncated", "html": "badImage", "reset": "truncated", "flap": "downloaded", "503": "httpError"}
         for kind, outcome in kinds.items():
-            host = world.down_url if kind == "down" else bad
-            lines += [(f"{host}/{kind}/{self.name}-{n}.png", outcome) for n in range(random.randrange(1, 6))]
+            host = world.down_url if kind == "503" else bad
+            lines += [(f"{host}/fault/{kind}/{self.name}-{n}.jpg", outcome) for n in range(random.randrange(1, 6))]
         # What keeps the workers busy without keeping the processors busy.
-        lines += [(f"{bad}/slow/{self.name}-{n}.png", "downloaded") for n in range(random.randrange(20, 80))]
-        lines += [(f"{bad}/missing/{self.name}-0.png", "httpError")]
+        lines += [(f"{bad}/fault/slow/{self.name}-{n}.jpg", "downloaded") for n in range(random.randrange(20, 80))]
+        lines += [(f"{bad}/fault/404/{self.name}-0.jpg", "httpError")]
         lines += [("no URL at all", "invalidURL"), (f"http://127.0.0.1:{world.closed_port}/{self.name}.png", "connect")]
         lines += [("http://10.1.2.3/a.png", "refused")]
         if number % 3 == 1:
-            lines += [(f"{bad}/hang/{self.name}.png", "timeout")]
+            lines += [(f"{bad}/fault/stall/{self.name}.jpg", "timeout")]
         planted = number % 4 == 2 and not self.slot
         if planted:
-            lines += [(f"{world.poison_url}/{self.name}.png", "poison")]
+            lines += [(f"{world.poison_url}?{self.name}", "poison")]
         random.shuffle(lines)
         self.rows = lines
         with open(self.list, "w") as urls:
@@ -59,7 +58,7 @@ class Batch:
                     urls.write(random.choice(["\n", "# a comment\n"]))
                 urls.write(url + "\n")
                 if outcome == "poison":
-                    world.poisons[f"/poison/{self.name}.png"] = f"{self.name}:{index}:1"
+                    world.poisons[f"/poison.png?{self.name}"] = f"{self.name}:{index}:1"
                     self.poisons += 1
 
     @property
@@ -95,7 +94,7 @@ class Batch:
             self.resumes += 1
         self.feeds += 1
         log = os.path.join(self.world.folder, "coordinators.log")
-        self.coordinator = children.start([self.world.program("prefetch-coord"), *words], log)
+        self.coordinator = processes.start([self.world.program("prefetch-coord"), *words], log)
 
 
 class Batches:

@@ -1,6 +1,5 @@
 """scripts/chaos: a queue under fire, and whether it kept every promise."""
 
-import argparse
 import collections
 import functools
 import os
@@ -8,16 +7,15 @@ import random
 import secrets
 import shutil
 import signal
-import socket
 import struct
-import subprocess
 import sys
-import tempfile
 import threading
 import time
+import urllib.request
 import zlib
 
-import children
+import processes
+import rig
 from batches import Batches
 from poison import Poison
 from redis_server import Server
@@ -68,43 +66,33 @@ class World:
 
     def origins(self):
         corpus = self.corpus = os.path.join(self.folder, "corpus")
-        words = [self.program("prefetch-origin"), "generate", corpus, "--count", "150", "--median", "3000", "--seed", "1"]
-        subprocess.run(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=True)
-        with open(os.path.join(corpus, "manifest.tsv"), encoding="utf-8") as manifest:
-            rows = [line.rstrip("\n").split("\t") for line in manifest]
-        self.pictures = [row[0] for row in rows if row[0].rsplit(".", 1)[-1] in ("jpg", "png", "gif", "webp")]
+        rows = rig.generate(self.binaries, corpus, 150, 3000)
+        self.pictures = [path for path, *_ in rows if path.rsplit(".", 1)[-1] in ("jpg", "png", "gif", "webp")]
         log = os.path.join(self.folder, "origins.log")
-        self.good = children.start([self.program("prefetch-origin"), "serve", corpus], log, output=subprocess.PIPE)
-        self.good_url = self.good.stdout.readline().decode().strip()
-        self.bad_picture = next(os.path.join(corpus, name) for name in self.pictures if name.endswith(".png"))
-        poison = os.path.join(self.folder, "poison.png")
-        with open(poison, "wb") as file:
+        _, self.good_url = rig.serve(self.binaries, corpus, log=log)
+        faults = os.path.join(self.folder, "faults")
+        os.makedirs(faults)
+        with open(os.path.join(faults, "poison.png"), "wb") as file:
             file.write(png(10_000, 9_000))
-        script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bad_origin.py")
-        words = [sys.executable, "-B", script, self.bad_picture, poison]
-        self.bad = children.start(words, log, output=subprocess.PIPE)
-        port = self.bad.stdout.readline().decode().strip()
-        self.bad_url, self.poison_url = f"http://127.0.0.1:{port}", f"http://127.0.0.2:{port}/poison"
-        self.down_url = f"http://127.0.0.3:{port}"
-        # Bound and not listening: connections are refused, and nobody else gets the port.
-        self.closed = socket.socket()
-        self.closed.bind(("127.0.0.1", 0))
-        self.closed_port = self.closed.getsockname()[1]
+        self.bad, url = rig.serve(self.binaries, faults, "--faults", "--log", "--address", "0.0.0.0", log=log)
+        # Hosts of their own: the URLs of a host that answers 503 for too long end together, as httpError.
+        self.bad_url, self.down_url, poison = (url.replace("0.0.0.0", f"127.0.0.{number}") for number in (1, 3, 2))
+        self.poison_url = f"{poison}/poison.png"
+        with urllib.request.urlopen(f"{self.bad_url}/fault/slow/sample.jpg") as reply:
+            self.bad_picture = reply.read()
+        self.closed, self.closed_port = rig.refusing()
 
     @functools.cache
     def sent(self, url):
         """The bytes that the origins send for the picture of a URL."""
-        name = url[len(self.good_url) :].split("?")[0] if url.startswith(self.good_url) else None
-        path = os.path.join(self.corpus, name) if name else self.bad_picture
-        with open(path, "rb") as file:
+        if not url.startswith(self.good_url):
+            return self.bad_picture
+        with open(self.corpus + url[len(self.good_url) :].split("?")[0], "rb") as file:
             return file.read()
 
     def count(self, what):
         with self.lock:
             self.counts[what] += 1
-
-    def say(self, text):
-        print(time.strftime("%H:%M:%S"), text, file=sys.stderr, flush=True)
 
 
 class Stopped(Exception):
@@ -122,14 +110,14 @@ def run(world, minutes):
             raise RuntimeError("the witness has ended")
         world.workers.step()
         world.batches.step()
-        children.reap()
+        processes.reap()
         if not isHealing:
             storm.step()
             world.redis.look()
         if now >= deadline and not isHealing:
             isHealing, world.batches.isOpen, deadline = True, False, now + STUCK
             storm.end()
-            world.say("healing: nothing is killed any more, but by what is planted")
+            rig.say("healing: nothing is killed any more, but by what is planted")
         if isHealing and world.batches.are_over():
             return
         if isHealing and world.batches.finished != finished:
@@ -142,7 +130,7 @@ def run(world, minutes):
             said = now
             done = sum(batch.is_over for batch in world.batches.all)
             kills = sum(n for what, n in world.counts.items() if what.startswith("worker kill"))
-            world.say(f"{int(now - started)} s: {done} of {len(world.batches.all)} batches over, {kills} workers killed")
+            rig.say(f"{int(now - started)} s: {done} of {len(world.batches.all)} batches over, {kills} workers killed")
         time.sleep(0.01)
 
 
@@ -159,17 +147,13 @@ def table(world, verdict, seconds):
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="scripts/chaos", description=__doc__)
+    parser = rig.parser("chaos", __doc__)
     parser.add_argument("minutes", nargs="?", type=float, default=2)
     parser.add_argument("seed", nargs="?", type=int, default=secrets.randbelow(1_000_000))
-    parser.add_argument("--binaries", required=True, help=argparse.SUPPRESS)
     parser.add_argument("--workers", type=int, default=4)
     parser.add_argument("--work", help="a folder that is new or empty, and kept; by default one in /tmp, kept where something failed")
     options = parser.parse_args()
-    folder = os.path.abspath(options.work or tempfile.mkdtemp(prefix="prefetch-chaos."))
-    os.makedirs(folder, exist_ok=True)
-    if os.listdir(folder):
-        parser.error(f"{folder} is not empty")
+    folder = rig.kept_folder(options.work, "chaos")
     print(f"chaos: seed {options.seed}, {options.minutes:g} minutes, in {folder}", flush=True)
 
     def stop(number, _):
@@ -185,7 +169,7 @@ def main():
         run(world, options.minutes)
         world.workers.stop()
         world.witness.end()
-        world.say("checking every batch")
+        rig.say("checking every batch")
         verdict = Verdict(world).run()
         for line in table(world, verdict, time.monotonic() - started):
             print(line)
@@ -193,7 +177,7 @@ def main():
         print(f"chaos: stopped, seed {options.seed}, everything is in {folder}")
         return 130
     finally:
-        children.end_all()
+        processes.end_all()
     for failure in verdict.failures[:40]:
         print("FAIL ", failure)
     if verdict.failures:

@@ -5,7 +5,7 @@ import socket
 import threading
 import time
 
-from redis_server import Away
+from resp import Away
 
 HOST = socket.gethostname()
 
@@ -17,14 +17,15 @@ class Poison:
 
     def listen(self, lines):
         for line in lines:
-            word, path, serial = line.decode().split()
-            if word == "poison":
-                threading.Thread(target=self.crash, args=(path, int(serial)), daemon=True).start()
+            path, agent = line.decode().split()
+            if path in self.world.poisons:
+                serial = int(agent.removeprefix("worker-"))
+                threading.Thread(target=self.crash, args=(path, serial), daemon=True).start()
 
     def crash(self, path, serial):
         pid = self.world.workers.pid(serial)
-        job = self.world.poisons.get(path)
-        if pid is None or job is None:
+        job = self.world.poisons[path]
+        if pid is None:
             return
         client = self.world.redis.client(0.1)
         # A worker that was given up goes on as host:pid.1 and so on.

@@ -5,43 +5,28 @@ Its batch has to end while the sickness lasts, each URL as if there were only th
 Those with a network or a file system of their own need root; without, they are left out, and are named.
 """
 
-import argparse
 import collections
 import errno
 import os
+import pathlib
 import shutil
 import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 
-import children
+import processes
+import rig
+from outcomes import outcome
 from redis_server import Server
 
 ROOT = "prefetch:{default}"
-# Of the outcomes that occur here: docs/PROTOCOL.md.
-CODES = {1: "downloaded", 4: "blacklisted", 5: "httpError", 6: "timeout", 7: "dns", 8: "connect", 9: "tls", 10: "badImage", 12: "refused", 14: "truncated", 20: "notStored"}
 LEASE = 3
 # Leases that a sick worker may hold its jobs, and seconds for the rest of the list.
 LEASES, REST = 6, 40
 
 OWN_NETWORK = ["unshare", "-n", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
-PORTAL = """
-import http.server, sys
-class Portal(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    def log_message(self, *_): pass
-    def do_GET(self):
-        page = b"<!DOCTYPE html><html><body>Please log in to go on to " + self.path.encode() + b"</body></html>"
-        self.send_response(200)
-        self.send_header("Content-Type", "text/html")
-        self.send_header("Content-Length", str(len(page)))
-        self.end_headers()
-        self.wfile.write(page)
-http.server.ThreadingHTTPServer(("0.0.0.0", int(sys.argv[1])), Portal).serve_forever()
-"""
 
 
 def file_system(size):
@@ -74,7 +59,7 @@ KINDS = {
         "every request is answered by a page",
         around=lambda test: [
             "unshare", "-n", "sh", "-c",
-            f'ip link set lo up && {{ {sys.executable} -c "$0" {test.world.port} & exec "$@"; }}', PORTAL,
+            f'ip link set lo up && {{ {test.world.binaries}/prefetch-origin serve . --portal --address 0.0.0.0 --port {test.world.port} & exec "$@"; }}', "sh",
         ],
         root=True,
     ),
@@ -94,26 +79,19 @@ class World:
 
     def __init__(self, binaries, folder):
         self.binaries, self.folder = binaries, folder
-        corpus, log = os.path.join(folder, "corpus"), os.path.join(folder, "origin.log")
-        origin = os.path.join(binaries, "prefetch-origin")
-        words = [origin, "generate", corpus, "--count", "150", "--median", "6000", "--seed", "1"]
-        subprocess.run(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=True)
-        with open(os.path.join(corpus, "manifest.tsv"), encoding="utf-8") as manifest:
-            names = [line.split("\t")[0] for line in manifest]
-        self.pictures = [name for name in names if name.rsplit(".", 1)[-1] in ("jpg", "png", "gif")]
-        words = [origin, "serve", corpus, "--address", "0.0.0.0", "--delay", "30ms-60ms"]
-        self.origin = children.start(words, log, output=subprocess.PIPE)
-        self.port = int(self.origin.stdout.readline().decode().strip().rstrip("/").rsplit(":", 1)[1])
-        self.resolver = children.start([origin, "dns", "--listen", "127.0.0.1:0"], log, output=subprocess.PIPE)
+        log, corpus = os.path.join(folder, "origin.log"), os.path.join(folder, "corpus")
+        rows = rig.generate(binaries, corpus, 150, 6000)
+        self.pictures = [path for path, *_ in rows if path.rsplit(".", 1)[-1] in ("jpg", "png", "gif")]
+        self.origin, url = rig.serve(binaries, corpus, "--address", "0.0.0.0", "--delay", "30ms-60ms", log=log)
+        self.port = int(url.rsplit(":", 1)[1])
+        self.resolver = processes.start([f"{binaries}/prefetch-origin", "dns", "--listen", "127.0.0.1:0"], log, output=subprocess.PIPE)
         self.names = self.resolver.stdout.readline().decode().split()[-1]
         silent = socket.socket(type=socket.SOCK_DGRAM)
         silent.bind(("127.0.0.1", 0))
-        closed = socket.socket()
-        # Bound and not listening.
-        closed.bind(("0.0.0.0", 0))
+        closed, self.closed_port = rig.refusing("0.0.0.0")
         self.sockets = (silent, closed)
-        self.mute, self.closed_port = f"127.0.0.1:{silent.getsockname()[1]}", closed.getsockname()[1]
-        source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "matrix", "file_faults.c")
+        self.mute = f"127.0.0.1:{silent.getsockname()[1]}"
+        source = pathlib.Path(__file__).resolve().parents[1] / "matrix/file_faults.c"
         self.library = os.path.join(folder, "file_faults.so")
         subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", self.library, source, "-ldl"], check=True)
 
@@ -156,7 +134,7 @@ class Test:
             words += ["--dns-servers", self.world.names]
         # Preloaded into the worker alone.
         settings = [f"{key}={value}" for key, value in variables.items()]
-        return children.start([*around, "env", *settings, *words], os.path.join(self.folder, f"{name}.log"))
+        return processes.start([*around, "env", *settings, *words], os.path.join(self.folder, f"{name}.log"))
 
     def run(self):
         self.redis.start()
@@ -171,7 +149,7 @@ class Test:
         words += ["--name", "b", "--redis", self.redis.url, "--quiet", "--timeout", "10s"]
         began = time.monotonic()
         log = os.path.join(self.folder, "submit.log")
-        coordinator = children.start(words, log)
+        coordinator = processes.start(words, log)
         isOver = self.until(lambda: client("HGET", f"{ROOT}:b:b", "state") == "done", REST + LEASES * LEASE, None)
         seconds = time.monotonic() - began
         self.judge(client, wanted, isOver)
@@ -207,10 +185,10 @@ class Test:
     def judge(self, client, wanted, isOver):
         found = client("GET", f"{ROOT}:b:b:o") or ""
         codes = [ord(letter) for letter in found.ljust(len(wanted), "\0")]
-        self.outcomes = collections.Counter(CODES.get(code, f"code {code}") if code else "open" for code in codes)
+        self.outcomes = collections.Counter(outcome(code) for code in codes)
         if not isOver:
             self.problems.append(f"not over after {REST} s and {LEASES} leases")
-        wrong = sum(CODES.get(code) != name for code, name in zip(codes, wanted) if code)
+        wrong = sum(outcome(code) != name for code, name in zip(codes, wanted) if code)
         if wrong:
             self.problems.append(f"{wrong} URLs ended otherwise than with the healthy worker alone")
         self.listed = client("SCARD", f"{ROOT}:failed")
@@ -220,18 +198,12 @@ class Test:
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="scripts/chaos sick", description=__doc__)
-    parser.add_argument("--only", help=f"kinds, with commas in between: {', '.join(KINDS)}")
-    parser.add_argument("--binaries", required=True, help=argparse.SUPPRESS)
+    parser = rig.parser("chaos sick", __doc__)
+    parser.add_argument("--only", default="", help=f"kinds, with commas in between: {', '.join(KINDS)}")
     parser.add_argument("--work", help="a folder that is new or empty, and kept; by default one in /tmp, kept where something failed")
     options = parser.parse_args()
-    names = options.only.split(",") if options.only else list(KINDS)
-    if unknown := [name for name in names if name not in KINDS]:
-        parser.error(f"no such kind: {', '.join(unknown)}; there are {', '.join(KINDS)}")
-    folder = os.path.abspath(options.work or tempfile.mkdtemp(prefix="prefetch-sick."))
-    os.makedirs(folder, exist_ok=True)
-    if os.listdir(folder):
-        parser.error(f"{folder} is not empty")
+    names = rig.chosen(options.only, KINDS, "kind")
+    folder = rig.kept_folder(options.work, "sick")
     isRoot = os.geteuid() == 0
     if skipped := [name for name in names if KINDS[name].root and not isRoot]:
         print(f"chaos: left out without root: {', '.join(skipped)}")
@@ -252,7 +224,7 @@ def main():
         print(f"chaos: stopped, everything is in {folder}")
         return 130
     finally:
-        children.end_all()
+        processes.end_all()
     if failed:
         print(f"chaos: {failed} of {ran} kinds of sickness did harm, everything is in {folder}")
         return 1

@@ -2,7 +2,7 @@
 
 import time
 
-from redis_server import Away
+from resp import Away
 
 LEASE = 2.0
 

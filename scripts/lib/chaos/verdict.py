@@ -6,9 +6,8 @@ import json
 import os
 import subprocess
 
-import children
-from witness import outcome
-from batch import IMAGE, place
+import processes
+from outcomes import IMAGE, disagreements, misreported, outcome, place
 
 ROOT = "prefetch:{default}"
 
@@ -29,9 +28,9 @@ class Verdict:
             command += ["--redis", self.world.redis.url]
         # Not with a death signal, which follows the thread: these are started from a pool.
         child = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=children.CLEAN
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=processes.CLEAN
         )
-        children.started.append(child)
+        processes.started.append(child)
         output, errors = child.communicate(timeout=300)
         with open(os.path.join(self.world.folder, "checks.log"), "ab") as log:
             log.write(f"$ {' '.join(words)}  -> {child.returncode}\n".encode() + errors)
@@ -45,7 +44,7 @@ class Verdict:
                 list(pool.map(self.batch, world.batches.all))
             except BaseException:
                 pool.shutdown(wait=False, cancel_futures=True)
-                children.end_all()
+                processes.end_all()
                 raise
         code, text = self.coord("fsck", "--cache", world.cache)
         self.check("exit code of fsck" + ("" if code == 0 else ": " + text.strip()[-600:]), code, 0)
@@ -59,7 +58,6 @@ class Verdict:
         client, key = self.world.redis.client(5), f"{ROOT}:b:{batch.name}"
         about, codes, workers = client.many([("HGETALL", key), ("GET", key + ":o"), ("HGETALL", key + ":w")])
         client.close()
-        about, workers = (dict(zip(reply[::2], reply[1::2])) for reply in (about, workers))
         codes = [ord(letter) for letter in (codes or "").ljust(batch.total, "\0")]
         found = [outcome(code) for code in codes]
         state = about.get("state")
@@ -68,7 +66,7 @@ class Verdict:
             self.check(f"{batch.name}: state", (state, about.get("sealed")), ("done", "1"))
             self.check(f"{batch.name}: open", found.count("open"), 0)
         self.check(f"{batch.name}: total and outcomes", (about.get("total"), len(found)), (str(batch.total), batch.total))
-        self.totals(batch, codes, about, workers)
+        self.failures += [f"{batch.name}: {text}" for text in disagreements(about, codes, workers)]
         wrong = []
         for index, ((url, planted), name) in enumerate(zip(batch.rows, found)):
             if name in IMAGE:
@@ -81,19 +79,6 @@ class Verdict:
         if state in ("done", "cancelled"):
             self.events(batch, found)
 
-    def totals(self, batch, codes, about, workers):
-        """The batch and its workers count each outcome once."""
-        counts = collections.Counter(f"o{code}" for code in codes if code)
-        said = {name: int(value) for name, value in about.items() if name[0] == "o" and name[1:].isdigit() and value != "0"}
-        self.check(f"{batch.name}: counts", said, dict(counts))
-        sums = collections.Counter()
-        for name, value in workers.items():
-            sums["o" + name.rsplit(":", 1)[1]] += int(value)
-        del sums["obytes"]
-        self.check(f"{batch.name}: sums of the workers", dict(sums), dict(counts))
-        finished, skipped = counts.total(), sum(code > 3 for code in codes)
-        self.check(f"{batch.name}: finished, skipped", (about.get("finished"), about.get("skipped")), (str(finished), str(skipped)))
-
     def picture(self, batch, url):
         try:
             with open(place(self.world.cache, url), "rb") as file:
@@ -105,12 +90,8 @@ class Verdict:
     def events(self, batch, found):
         _, text = self.coord("watch", batch.name, "--json", "--from-start")
         events = [json.loads(line) for line in text.splitlines()]
+        self.failures += [f"{batch.name}: watch --from-start {text}" for text in misreported(events, batch.total)]
         told = [event for event in events if event["event"] == "didPrefetchURL"]
-        ends = [event for event in events if event["event"] == "completion"]
-        self.check(f"{batch.name}: completion events", len(ends), 1)
-        self.check(f"{batch.name}: counts told", [e["finishedCount"] for e in told], list(range(1, batch.total + 1)))
-        if ends:
-            self.check(f"{batch.name}: finished in the completion", ends[0]["finishedCount"], batch.total)
         ended = ((url, "cancelled" if name == "open" else name) for (url, _), name in zip(batch.rows, found))
         other = collections.Counter((event["url"], event["outcome"]) for event in told) - collections.Counter(ended)
         self.check(f"{batch.name}: told, and not so in Redis", list(other)[:5], [])

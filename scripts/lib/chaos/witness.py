@@ -3,27 +3,18 @@
 import codecs
 import collections
 import os
-import pathlib
 import re
-import sys
 import threading
 import time
 
-from redis_server import Away
-
-sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "matrix"))
-
-from batch import OUTCOMES  # noqa: E402
-from names import Digests  # noqa: E402
+from names import Digests
+from outcomes import outcome
+from resp import Away
 
 ROOT = "prefetch:{default}"
 # Seconds between two readings.
 STEP = 0.2
 WORD = re.compile(rb'"((?:[^"\\]|\\.)*)"')
-
-
-def outcome(code):
-    return OUTCOMES[code] if code < len(OUTCOMES) else str(code)
 
 
 def said(words):

@@ -5,7 +5,7 @@ import signal
 import threading
 import time
 
-import children
+import processes
 
 
 class Worker:
@@ -29,10 +29,11 @@ class Workers:
         words = [world.program("prefetch-worker"), "--redis", world.redis.url, "--cache", world.cache, "--quiet"]
         words += ["--lease", "2s", "--allow-net", "127.0.0.0/8", "--max-concurrent-downloads", "8"]
         words += ["--drain-timeout", "5s"]
-        words += ["-H", f"X-Worker: {self.serial}"]
+        # By this the origin tells who asked for a picture.
+        words += ["-H", f"User-Agent: worker-{self.serial}"]
         log = os.path.join(world.folder, "workers.log")
         with self.lock:
-            self.running.append(Worker(self.serial, children.start(words, log)))
+            self.running.append(Worker(self.serial, processes.start(words, log)))
 
     def step(self):
         with self.lock:

@@ -4,9 +4,7 @@ import hashlib
 import os
 import re
 
-OUTCOMES = "open downloaded hit notModified blacklisted httpError timeout dns connect tls badImage tooLarge refused invalidURL truncated poison"
-OUTCOMES = (OUTCOMES + " cancelled notCached mismatch unsupported notStored").split()
-IMAGE = {"downloaded", "hit"}
+from outcomes import IMAGE
 
 
 class Batch:
@@ -19,16 +17,16 @@ class Batch:
         rows = []
         for n in range(good):
             picture = pictures[(n + first) % len(pictures)]
-            rows.append((f"{world.good}{picture}?{tag}-{n}", IMAGE, world.digests[picture], False))
-        rows += [(f"{world.bad}/slow/{tag}-{n}.png", IMAGE, world.slow_digest, False) for n in range(slow)]
+            rows.append((f"{world.good}/{picture}?{tag}-{n}", IMAGE, world.digests[picture], False))
+        rows += [(f"{world.bad}/fault/slow/{tag}-{n}.jpg", IMAGE, world.slow_digest, False) for n in range(slow)]
         rows += rows[:4]
-        rows += [(f"{world.bad}/gone/{tag}-{n}.png", {"httpError"}, None, True) for n in range(gone)]
+        rows += [(f"{world.bad}/fault/gone/{tag}-{n}.jpg", {"httpError"}, None, True) for n in range(gone)]
         if bad:
-            rows += [(f"{world.bad}/missing/{tag}-{n}.png", {"httpError"}, None, True) for n in range(3)]
-            rows += [(f"{world.bad}/html/{tag}-{n}.png", {"badImage"}, None, True) for n in range(2)]
-            rows += [(f"{world.bad}/truncated/{tag}.png", {"truncated"}, None, False), ("no URL at all", {"invalidURL"}, None, False)]
+            rows += [(f"{world.bad}/fault/404/{tag}-{n}.jpg", {"httpError"}, None, True) for n in range(3)]
+            rows += [(f"{world.bad}/fault/html/{tag}-{n}.jpg", {"badImage"}, None, True) for n in range(2)]
+            rows += [(f"{world.bad}/fault/cut/{tag}.jpg", {"truncated"}, None, False), ("no URL at all", {"invalidURL"}, None, False)]
             rows += [(f"http://127.0.0.1:{world.closed_port}/{tag}.png", {"connect"}, None, False), ("http://10.1.2.3/a.png", {"refused"}, None, False)]
-        rows += [(f"{world.down}/down/{tag}-{n}.png", {"httpError"}, None, False) for n in range(down)]
+        rows += [(f"{world.down}/fault/503/{tag}-{n}.jpg", {"httpError"}, None, False) for n in range(down)]
         # In one order for all, whatever the ports of this run: which job has which URL is no luck either.
         rows.sort(key=lambda row: hashlib.sha256((re.sub(r":[0-9]+/", "/", row[0].replace(tag, "")) + str(first)).encode()).digest())
         self.rows = rows
@@ -42,8 +40,3 @@ class Batch:
     @property
     def failed(self):
         return {url for url, _, _, listed in self.rows if listed}
-
-
-def place(cache, url):
-    digest = hashlib.sha256(url.encode()).hexdigest()
-    return os.path.join(cache, "v1", digest[0], digest[1], digest[2:])

@@ -90,12 +90,12 @@ class Cell:
         """A command of the harness' own; waits where its key has a wrong type just now."""
         for _ in range(2):
             try:
-                return await self.redis(*words)
+                return self.redis(*words)
             except resp.Refused:
                 if not self.fault.hit_at:
                     raise
                 await asyncio.wait_for(self.fault.over.wait(), 60)
-        return await self.redis(*words)
+        return self.redis(*words)
 
     # Programs
 
@@ -140,7 +140,7 @@ class Cell:
         words, code = ["submit", batch.list, "--job-size", "4", "--quiet"], None
         for attempt in range(6):
             # What it says is to be done: gone on with, or submitted anew.
-            known = attempt and code != 66 and await self.redis("EXISTS", self.key("b", batch.name))
+            known = attempt and code != 66 and self.redis("EXISTS", self.key("b", batch.name))
             code, _ = await self.command(*words, *(["--resume"] if known else ["--name", batch.name, *BATCH, *more]))
             if code in (0, 3):
                 return
@@ -148,7 +148,7 @@ class Cell:
             if self.fault.hit_at and not self.fault.over.is_set():
                 await asyncio.wait_for(self.fault.over.wait(), 60)
             try:
-                state, sealed = await self.redis.text("HMGET", self.key("b", batch.name), "state", "sealed")
+                state, sealed = self.redis("HMGET", self.key("b", batch.name), "state", "sealed")
                 if sealed == "1" or state == "cancelled":
                     return
             except resp.Refused:
@@ -177,7 +177,7 @@ class Cell:
             worker.is_ours = True
             with open(worker.log, encoding="utf-8", errors="replace") as log:
                 text = log.read()
-            had_joined = await self.redis("EXISTS", self.key("w", worker.name))
+            had_joined = self.redis("EXISTS", self.key("w", worker.name))
             # 70 is what nobody foresaw: of a worker that is to wait it out.
             if code in DOCUMENTED - {0, 70} and "error:" in text and (not had_joined or self.fault.script == "JOIN"):
                 self.notes.append(f"a worker refused to start with {code}, and was started again")
@@ -237,7 +237,7 @@ class Cell:
             kill(worker.child)
             return
         # One that was told before it had even joined has no one to say goodbye to.
-        if code != 0 and not (code == -signal.SIGTERM and not await self.redis("EXISTS", self.key("w", worker.name))):
+        if code != 0 and not (code == -signal.SIGTERM and not self.redis("EXISTS", self.key("w", worker.name))):
             self.fail(f"a worker that was told to leave ended with {code}")
 
     # A key of a wrong type
@@ -247,7 +247,7 @@ class Cell:
         name = self.spoilt = await keys.chosen(self, wanted, words)
         key, saved = self.key(name), f"matrix:{self.queue}"
         try:
-            wrong = await self.redis.text("EVAL", SPOIL, 2, key, saved, "hash" if verbs & keys.STRINGS else "string")
+            wrong = self.redis("EVAL", SPOIL, 2, key, saved, "hash" if verbs & keys.STRINGS else "string")
         except resp.Refused as error:
             self.fail(f"the harness: {name}: {error}")
             return self.fault.end()
@@ -256,23 +256,23 @@ class Cell:
     async def heal(self, key, saved, wrong):
         try:
             await asyncio.sleep(LEASE)
-            is_there = await self.redis.text("TYPE", key) == wrong
+            is_there = self.redis("TYPE", key) == wrong
             if self.fault.kind == "lost":
-                await self.redis("DEL", saved)
+                self.redis("DEL", saved)
                 if is_there:
                     code, text = await self.command("fsck", around=True)
                     # A script may have made it anew, or a worker put it aside, while fsck looked.
-                    if code == 0 and await self.redis.text("TYPE", key) == wrong:
+                    if code == 0 and self.redis("TYPE", key) == wrong:
                         self.fail(f"{self.spoilt} has a wrong type, and fsck says: {text.strip()}")
                     if not await self.mend():
                         self.fail(f"{self.spoilt} neither heals nor goes with its batch")
             elif is_there:
                 # One that is gone meanwhile, or made anew, is so by right.
                 # In one step: a worker that finds none registers anew, and would be overwritten.
-                if await self.redis("EXISTS", saved):
-                    await self.redis("RENAME", saved, key)
+                if self.redis("EXISTS", saved):
+                    self.redis("RENAME", saved, key)
                 else:
-                    await self.redis("DEL", key)
+                    self.redis("DEL", key)
         except Exception as error:
             self.fail(f"the harness: {error!r}")
         finally:
@@ -284,7 +284,7 @@ class Cell:
         for _ in range(12):
             code, text = await self.command("fsck", "--json", around=True)
             said = json.loads(text) if code in (0, 1) else {"finding_count": 1, "commands": []}
-            lost = [batch for batch in self.batches if not await self.redis("EXISTS", self.key("b", batch.name))]
+            lost = [batch for batch in self.batches if not self.redis("EXISTS", self.key("b", batch.name))]
             for batch in self.batches:
                 if batch not in lost and any(f" rm --force {batch.name} " in command for command in said["commands"]):
                     lost.append(batch)
@@ -322,7 +322,7 @@ class Cell:
     async def finished(self, batch, number):
         """Until so many URLs of it have ended, or it is over."""
         async def look():
-            n, state = await self.redis.text("HMGET", self.key("b", batch.name), "finished", "state")
+            n, state = self.redis("HMGET", self.key("b", batch.name), "finished", "state")
             return int(n or 0) >= number or state in ("done", "cancelled")
         await self.until(look, self.patience)
 
@@ -333,7 +333,7 @@ class Cell:
         while True:
             await self.look_after()
             try:
-                state, finished = await self.redis.text("HMGET", self.key("b", batch.name), "state", "finished")
+                state, finished = self.redis("HMGET", self.key("b", batch.name), "state", "finished")
             except resp.Refused:
                 state = finished = None
             if state in ("done", "cancelled"):

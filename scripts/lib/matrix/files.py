@@ -9,11 +9,10 @@ import os
 import re
 import shutil
 import stat
-import time
 
 import verdict
-from batch import IMAGE, place
 from cell import Broken
+from outcomes import IMAGE, place
 from world import kill
 
 ERRORS = {name: getattr(errno, name) for name in ("EIO", "ENOSPC", "EMFILE", "EACCES")}
@@ -94,7 +93,7 @@ class Files:
         shutil.copytree(self.base, cell.cache, symlinks=True, copy_function=copy)
         batch = cell.batch("new", good=10, slow=0, first=20)
         tag = f"{cell.queue}-big"
-        batch.rows = self.old.rows[:6] + batch.rows + [(f"{self.world.bad}/poison/{tag}.png", IMAGE, self.world.big_digest, False)]
+        batch.rows = self.old.rows[:6] + batch.rows + [(f"{self.world.bad}/big.png?{tag}", IMAGE, self.world.big_digest, False)]
         with open(batch.list, "w", encoding="utf-8") as file:
             file.writelines(row[0] + "\n" for row in batch.rows)
         await cell.submit(batch)
@@ -247,7 +246,7 @@ class Files:
         if len(below) < len(batch.rows) // 2:
             # The others go on, whatever becomes of these.
             async def go_on():
-                codes = (await cell.redis("GET", cell.key("b", batch.name, "o")) or b"").ljust(batch.total, b"\0")
+                codes = (cell.redis("GET", cell.key("b", batch.name, "o")) or "").ljust(batch.total, "\0").encode("latin-1")
                 return all(code or row in below for row, code in zip(batch.rows, codes))
 
             if not await cell.until(go_on, 10 + cell.patience):

@@ -5,13 +5,14 @@ import collections
 import re
 
 import resp
+from proxy import LIMIT
 from world import HOST
 
 STRINGS = {"GET", "MGET", "SET", "SETNX", "GETRANGE", "SETRANGE", "INCR", "INCRBY", "STRLEN", "SETEX", "PSETEX"}
 # These take keys of every type.
 ANY = {"DEL", "UNLINK", "EXISTS", "EXPIRE", "PEXPIRE", "PERSIST", "TYPE", "RENAME", "TTL", "PTTL"}
 WORD = re.compile(r'"((?:[^"\\]|\\.)*)"')
-ADDRESS = re.compile(r"127\.0\.0\.1:\d+")
+ADDRESS = re.compile(r"127\.0\.0\.\d+:\d+")
 QUESTION = re.compile(r"[0-9a-f]{32}")
 WORKER = re.compile(re.escape(HOST) + r":\d+(\.\d+)?|nobody:1")
 
@@ -33,7 +34,7 @@ class Monitor:
         self.task = None
 
     async def start(self):
-        reader, writer = await asyncio.open_unix_connection(self.path, limit=resp.LIMIT)
+        reader, writer = await asyncio.open_unix_connection(self.path, limit=LIMIT)
         writer.write(resp.encoded(["MONITOR"]))
         await reader.readline()
         self.task = asyncio.ensure_future(self.read(reader, writer))
@@ -70,8 +71,8 @@ class Monitor:
 async def chosen(cell, wanted, words):
     """The key of this cell that a pattern means, the one that a call names first; made up where there is none yet."""
     names = cell.names
-    keys = await cell.redis("KEYS", cell.root.replace("{", "\\{") + ":*")
-    there = [key.decode(errors="replace")[len(cell.root) + 1 :] for key in keys]
+    keys = cell.redis("KEYS", cell.root.replace("{", "\\{") + ":*")
+    there = [key[len(cell.root) + 1 :] for key in keys]
     there = [key for key in there if pattern(key, names) == wanted]
     said = [word.decode(errors="replace") for word in words[3:]]
     there.sort(key=lambda key: (not any(word and word in key for word in said), key))
@@ -81,4 +82,4 @@ async def chosen(cell, wanted, words):
     batch = next((word for word in said if word in names), names[0])
     question = next((word for word in said if QUESTION.fullmatch(word)), "")
     wanted = wanted.replace("<question>", question)
-    return wanted.replace("<batch>", batch).replace("<worker>", worker).replace("<host>", cell.world.good.split("//")[1].strip("/"))
+    return wanted.replace("<batch>", batch).replace("<worker>", worker).replace("<host>", cell.world.good.split("//")[1])

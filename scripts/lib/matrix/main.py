@@ -7,7 +7,6 @@ of a first round without faults, which fails where a script is in no scenario. A
 count be that of the outcomes, every outcome as planted, every file as the origin sent it, and fsck has to say what is true.
 """
 
-import argparse
 import asyncio
 import collections
 import fnmatch
@@ -21,16 +20,15 @@ import tempfile
 import time
 import zlib
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-
-import keys  # noqa: E402
-import names  # noqa: E402
-import verdict  # noqa: E402
-from cell import LEASE, Broken, Cell  # noqa: E402
-from files import ERRORS, KILLS, PLANTS, Files  # noqa: E402
-from proxy import KINDS, Fault, Proxy  # noqa: E402
-from scenarios import SCENARIOS  # noqa: E402
-from world import World  # noqa: E402
+import keys
+import names
+import rig
+import verdict
+from cell import LEASE, Broken, Cell
+from files import ERRORS, KILLS, PLANTS, Files
+from proxy import KINDS, Fault, Proxy
+from scenarios import SCENARIOS
+from world import World
 
 # Scenarios in which a batch that lost something is made again: the list is all it needs.
 MENDABLE = {"run", "control", "death", "leaving"}
@@ -299,7 +297,7 @@ async def run(options, folder):
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="scripts/chaos matrix", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = rig.parser("chaos matrix", __doc__)
     parser.add_argument("--only", action="append", metavar="CELL", help="only these cells, as REPORT/error or 'CLAIM/type:*'; may be repeated")
     parser.add_argument("--seed", type=int, default=secrets.randbelow(1_000_000), help="which calls are hit, and in which scenarios")
     parser.add_argument("--in", dest="scenario", choices=sorted(SCENARIOS), help="the scenario, where it is not to be the seed's")
@@ -310,7 +308,6 @@ def main():
     parser.add_argument("--list", action="store_true", help="name the cells and run none")
     parser.add_argument("--keep", action="store_true", help="keep the folder of each cell")
     parser.add_argument("-v", "--verbose", action="store_true", help="a line for each cell")
-    parser.add_argument("--binaries", required=True, help=argparse.SUPPRESS)
     options = parser.parse_args()
     folder = pathlib.Path(tempfile.mkdtemp(prefix="prefetch-matrix."))
     print(f"matrix: seed {options.seed}, in {folder}", flush=True)

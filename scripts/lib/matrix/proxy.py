@@ -4,8 +4,7 @@ import asyncio
 import collections
 import time
 
-import resp
-
+LIMIT = 1 << 26
 ERROR = b"-ERR upstream failure\r\n"
 FULL = b"-OOM command not allowed when used memory > 'maxmemory'.\r\n"
 KINDS = {
@@ -15,6 +14,37 @@ KINDS = {
     "cut-after": "the script ran, and the connection ended before the reply",
     "late": "the reply came two leases late",
 }
+
+
+async def raw(reader):
+    """One reply, byte for byte."""
+    line = await reader.readuntil(b"\r\n")
+    kind = line[:1]
+    if kind in b"+-:":
+        return line
+    size = int(line[1:-2])
+    if kind == b"$":
+        return line if size < 0 else line + await reader.readexactly(size + 2)
+    if kind == b"*":
+        parts = [line]
+        for _ in range(size):
+            parts.append(await raw(reader))
+        return b"".join(parts)
+    raise ValueError(f"no reply of Redis: {line[:40]!r}")
+
+
+async def request(reader):
+    """One command: its words, and the bytes they came in."""
+    line = await reader.readuntil(b"\r\n")
+    if line[:1] != b"*":
+        raise ValueError(f"no command of Redis: {line[:40]!r}")
+    parts, words = [line], []
+    for _ in range(int(line[1:-2])):
+        head = await reader.readuntil(b"\r\n")
+        body = await reader.readexactly(int(head[1:-2]) + 2)
+        words.append(body[:-2])
+        parts += (head, body)
+    return words, b"".join(parts)
 
 
 class Cut(Exception):
@@ -62,7 +92,7 @@ class Proxy:
         self.full = collections.Counter()
 
     async def start(self):
-        self.server = await asyncio.start_unix_server(self.accept, self.path, limit=resp.LIMIT)
+        self.server = await asyncio.start_unix_server(self.accept, self.path, limit=LIMIT)
 
     async def accept(self, reader, writer):
         task = asyncio.current_task()
@@ -76,7 +106,7 @@ class Proxy:
             writer.transport.abort()
 
     async def serve(self, reader, writer):
-        above, below = await asyncio.open_unix_connection(self.target, limit=resp.LIMIT)
+        above, below = await asyncio.open_unix_connection(self.target, limit=LIMIT)
         replies = asyncio.Queue()
         halves = [asyncio.ensure_future(self.requests(reader, below, replies)), asyncio.ensure_future(self.answers(above, writer, replies))]
         try:
@@ -91,7 +121,7 @@ class Proxy:
 
     async def requests(self, reader, below, replies):
         while True:
-            words, data = await resp.request(reader)
+            words, data = await request(reader)
             script = self.digests.of(words)
             kind = None
             if script:
@@ -116,7 +146,7 @@ class Proxy:
             if kind == "full":
                 writer.write(FULL)
                 continue
-            data = await resp.raw(above)
+            data = await raw(above)
             if kind == "cut-after":
                 raise Cut
             if kind == "late":

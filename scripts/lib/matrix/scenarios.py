@@ -5,7 +5,7 @@ import copy
 import shutil
 import zlib
 
-from batch import IMAGE
+from outcomes import IMAGE
 
 SCENARIOS = {}
 
@@ -52,7 +52,7 @@ async def control(cell):
     await cell.do("pause", "--all")
     await cell.do("resume", "--all")
     await cell.do("set", "--all", "--default")
-    if worker.child.returncode is None and await cell.redis("ZSCORE", cell.key("workers"), worker.name):
+    if worker.child.returncode is None and cell.redis("ZSCORE", cell.key("workers"), worker.name):
         # One that was told LOST has another name meanwhile.
         await cell.do("pause", "--worker", worker.name, good=(0, 3, 66))
         await cell.do("resume", "--worker", worker.name, good=(0, 3, 66))
@@ -71,13 +71,13 @@ async def ends(cell):
     await cell.do("cancel", gone.name, "--yes")
     await cell.do("rm", gone.name, "--yes", later=(66,))
     cell.batches.remove(gone)
-    if await cell.redis("EXISTS", cell.key("b", gone.name)):
+    if cell.redis("EXISTS", cell.key("b", gone.name)):
         cell.fail("a batch that was removed is still there")
     await cell.submit(due, "--deadline", "2s")
 
     async def is_due():
         await cell.do("status", due.name)
-        return await cell.redis("HGET", cell.key("b", due.name), "state") == b"cancelled"
+        return cell.redis("HGET", cell.key("b", due.name), "state") == "cancelled"
 
     if not await cell.until(is_due, 7 + cell.patience):
         cell.fail("a batch whose deadline has passed still runs")
@@ -145,7 +145,7 @@ async def together(cell):
         await cell.worker("--max-concurrent-downloads", "2")
 
     async def are_there():
-        return await cell.redis("ZCARD", cell.key("workers")) >= 2
+        return cell.redis("ZCARD", cell.key("workers")) >= 2
 
     await cell.until(are_there, cell.patience)
     await cell.do("resume", "--all")
@@ -189,9 +189,9 @@ async def healing(cell):
     worker = await cell.worker("--max-concurrent-downloads", "1")
 
     async def has_jobs():
-        keys = await cell.redis("KEYS", cell.key("own", "*").replace("{", "\\{"))
+        keys = cell.redis("KEYS", cell.key("own", "*").replace("{", "\\{"))
         for key in keys:
-            if any(field[:1] != b"#" for field in await cell.redis("HKEYS", key)):
+            if any(field[:1] != "#" for field in cell.redis("HKEYS", key)):
                 return True
         return False
 
@@ -232,14 +232,14 @@ async def retry(cell):
     if not await cell.over(batch):
         return
     await cell.do("retry", batch.name, "--quiet", good=(0, 3, 66))
-    name = await cell.redis("HGET", cell.key("b", batch.name), "retried_by")
+    name = cell.redis("HGET", cell.key("b", batch.name), "retried_by")
     if not name:
         cell.fail("a batch was retried, and does not say by which")
         return
     again = copy.copy(batch)
-    again.name, again.rows = name.decode(), [row for row in batch.rows if row[1] != IMAGE]
+    again.name, again.rows = name, [row for row in batch.rows if row[1] != IMAGE]
     cell.batches.append(again)
     cell.names.append(again.name)
-    if await cell.redis("HGET", cell.key("b", again.name), "sealed") != b"1":
+    if cell.redis("HGET", cell.key("b", again.name), "sealed") != "1":
         # The retry was opened, and its reply lost: it is gone on with.
         await cell.do("retry", batch.name, "--quiet")

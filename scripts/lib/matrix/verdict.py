@@ -1,13 +1,12 @@
 """What has to be true of a cell when its fault is over: from the bytes in Redis and the files in the cache, not from what a program says."""
 
 import asyncio
-import collections
 import hashlib
 import json
 import os
 
 import resp
-from batch import IMAGE, OUTCOMES, place
+from outcomes import IMAGE, disagreements, misreported, outcome, place
 
 
 async def judge(cell):
@@ -57,7 +56,7 @@ async def judge(cell):
         elif code not in (69, 70, 66, *((78,) if isType else ())) or not cell.fault.hit_at:
             cell.fail(f"watch of {batch.name} ended with {code}")
     for batch in cell.batches:
-        if await cell.redis.text("HGET", cell.key("b", batch.name), "state") not in ("done", "cancelled"):
+        if cell.redis("HGET", cell.key("b", batch.name), "state") not in ("done", "cancelled"):
             continue
         _, text = await cell.command("watch", batch.name, "--json", "--from-start", "--list", batch.list, around=True)
         events(cell, batch, text, "watch --from-start")
@@ -65,7 +64,7 @@ async def judge(cell):
 
 async def state_of(cell, batch):
     try:
-        m = await cell.redis.text("HMGET", cell.key("b", batch.name), "state", "finished", "total", "sealed", "ready", "broken")
+        m = cell.redis("HMGET", cell.key("b", batch.name), "state", "finished", "total", "sealed", "ready", "broken")
     except resp.Refused as error:
         return str(error)
     return f"{m[0]}, {m[1]} of {m[2]}" + ("" if m[3] == "1" else ", not sealed") + ("" if m[4] else ", not ready") + (f", {m[5]}" if m[5] else "")
@@ -78,48 +77,35 @@ async def silent(cell):
 
 async def outcomes(cell, batch):
     key = cell.key("b", batch.name)
-    about = await cell.redis.text("HGETALL", key)
-    codes = await cell.redis("GET", key + ":o") or b""
-    codes = codes.ljust(batch.total, b"\0")
+    about = cell.redis("HGETALL", key)
+    codes = (cell.redis("GET", key + ":o") or "").ljust(batch.total, "\0").encode("latin-1")
     if about.get("state") != batch.ends:
         cell.fail(f"{batch.name} is {about.get('state')}, not {batch.ends}")
         return
     if int(about["total"]) != batch.total or len(codes) != batch.total:
         cell.fail(f"{batch.name} has {about['total']} URLs and {len(codes)} outcomes, not {batch.total}")
         return
-    counts = collections.Counter(codes)
     wrong = []
     for index, (url, may, _, listed) in enumerate(batch.rows):
         if listed and batch.name in cell.anew:
             # It ended so before its batch was lost, and is on the list of failed URLs since.
             may = may | {"blacklisted"}
-        outcome = OUTCOMES[codes[index]] if codes[index] < len(OUTCOMES) else str(codes[index])
-        if outcome not in may and not (outcome == "open" and batch.ends == "cancelled"):
-            wrong.append(f"{index} {outcome}, not {'|'.join(sorted(may))} ({url[-30:]})")
+        found = outcome(codes[index])
+        if found not in may and not (found == "open" and batch.ends == "cancelled"):
+            wrong.append(f"{index} {found}, not {'|'.join(sorted(may))} ({url[-30:]})")
     if wrong:
         cell.fail(f"{batch.name}: {len(wrong)} outcomes are wrong, the first: {wrong[0]}")
-    del counts[0]
-    found = {f"o{code}": number for code, number in counts.items()}
-    said = {name: int(value) for name, value in about.items() if name[0] == "o" and name[1:].isdigit() and value != "0"}
-    if said != found:
-        cell.fail(f"{batch.name}: the batch counts {said}, its outcomes are {found}")
-    finished, skipped = sum(counts.values()), sum(number for code, number in counts.items() if code > 3)
-    if (int(about.get("finished", 0)), int(about.get("skipped", 0))) != (finished, skipped):
-        cell.fail(f"{batch.name}: finished {about.get('finished')}, skipped {about.get('skipped')}; its outcomes say {finished} and {skipped}")
-    workers = collections.Counter()
-    for name, value in (await cell.redis.text("HGETALL", key + ":w")).items():
-        workers["o" + name.rsplit(":", 1)[1]] += int(value)
-    workers.pop("obytes", None)
-    if {name: number for name, number in workers.items() if number} != found:
-        cell.fail(f"{batch.name}: the workers' sums are {dict(workers)}, the outcomes {found}")
-    details = await cell.redis("HLEN", key + ":skipped")
+    for text in disagreements(about, codes, cell.redis("HGETALL", key + ":w")):
+        cell.fail(f"{batch.name}: {text}")
+    skipped = sum(code > 3 for code in codes)
+    details = cell.redis("HLEN", key + ":skipped")
     if details != skipped and not cell.mended and cell.fault.kind not in ("type", "lost"):
         cell.fail(f"{batch.name}: {details} details of {skipped} skipped URLs")
 
 
 async def failed(cell):
     planted = set().union(*(batch.failed for batch in cell.batches if batch.ends == "done"))
-    listed = {url.decode() for url in await cell.redis("SMEMBERS", cell.key("failed"))}
+    listed = set(cell.redis("SMEMBERS", cell.key("failed")))
     more, less = listed - planted, planted - listed
     if more or (less and cell.fault.kind not in ("type", "lost")):
         cell.fail(f"the blacklist has {sorted(more)[:2]} too many, {sorted(less)[:2]} too few")
@@ -151,12 +137,12 @@ async def files(cell, more=()):
 
 
 async def litter(cell):
-    keys = [key.decode(errors="replace")[len(cell.root) + 1 :] for key in await cell.redis("KEYS", cell.root.replace("{", "\\{") + ":*")]
+    keys = [key[len(cell.root) + 1 :] for key in cell.redis("KEYS", cell.root.replace("{", "\\{") + ":*")]
     for start in ("own:", "jobs:", "ready:", "bell", "workers", "running", "slots"):
         left = [key for key in keys if key.startswith(start)]
         if start in ("own:", "workers") and (cell.fault.script in ("RELEASE", "JOIN", "HEAL") or any(worker.may_die for worker in cell.workers)):
             # A worker that left without a word lapses when somebody looks; what it has must be nothing.
-            left = [key for key in left if start == "own:" and any(f[:1] != b"#" for f in await cell.redis("HKEYS", cell.key(key)))]
+            left = [key for key in left if start == "own:" and any(f[:1] != "#" for f in cell.redis("HKEYS", cell.key(key)))]
         if left:
             cell.fail(f"left in Redis: {left}")
     left = [key for key in keys if key.endswith(":tries") and not key.startswith("aside:")]
@@ -170,7 +156,5 @@ def events(cell, batch, text, who):
     except ValueError:
         cell.fail(f"{who} of {batch.name} prints something that is no JSON")
         return
-    numbers = [event["finishedCount"] for event in told if event["event"] == "didPrefetchURL"]
-    ends = [event for event in told if event["event"] == "completion"]
-    if numbers != list(range(1, batch.total + 1)) or len(ends) != 1:
-        cell.fail(f"{who} of {batch.name} tells {len(numbers)} URLs of {batch.total} and {len(ends)} ends")
+    for text in misreported(told, batch.total):
+        cell.fail(f"{who} of {batch.name} {text}")

@@ -10,16 +10,14 @@ import random
 import socket
 import struct
 import subprocess
-import sys
+import urllib.request
 import zlib
 
 import resp
+import rig
+from processes import BOUND, CLEAN
 
 HERE = pathlib.Path(__file__).resolve().parent
-CHAOS = HERE.parent / "chaos"
-sys.path.append(str(CHAOS))
-
-from children import CLEAN  # noqa: E402
 
 HOST = socket.gethostname()
 
@@ -64,7 +62,7 @@ class World:
         file = open(log, "ab") if log else subprocess.DEVNULL
         try:
             child = await asyncio.create_subprocess_exec(
-                "setpriv", "--pdeathsig", "KILL", *words, stdin=subprocess.DEVNULL if input is None else input,
+                *BOUND, *words, stdin=subprocess.DEVNULL if input is None else input,
                 stdout=file if output is None else output,
                 stderr=file, env={**CLEAN, **more.pop("variables", {})}, start_new_session=True, limit=1 << 22, **more)
         finally:
@@ -73,49 +71,34 @@ class World:
         self.children = [other for other in self.children if other.returncode is None] + [child]
         return child
 
-    async def open(self, needs_redis=True):
-        if needs_redis:
-            words = ["redis-server", "--port", "0", "--unixsocket", self.socket, "--save", "", "--appendonly", "no"]
-            await self.start(*words, "--dir", self.folder, log=os.path.join(self.folder, "redis.log"))
-            for _ in range(1000):
-                try:
-                    await resp.Client(self.socket)("PING")
-                    break
-                except (OSError, resp.Refused, EOFError):
-                    await asyncio.sleep(0.01)
+    async def open(self):
+        words = ["redis-server", "--port", "0", "--unixsocket", self.socket, "--save", "", "--appendonly", "no"]
+        await self.start(*words, "--dir", self.folder, log=os.path.join(self.folder, "redis.log"))
+        for _ in range(1000):
+            try:
+                resp.Client(self.socket)("PING")
+                break
+            except resp.Away:
+                await asyncio.sleep(0.01)
         corpus = os.path.join(self.folder, "corpus")
-        words = [self.program("prefetch-origin"), "generate", corpus, "--count", "80", "--median", "2000", "--seed", "1"]
-        subprocess.run(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=True)
-        with open(os.path.join(corpus, "manifest.tsv"), encoding="utf-8") as manifest:
-            rows = [line.split("\t")[0] for line in manifest]
-        rows = [name for name in rows if name.rsplit(".", 1)[-1] in ("jpg", "png", "gif", "webp")]
-        self.pictures = sorted(rows, key=lambda name: os.path.getsize(os.path.join(corpus, name)))[:60]
+        rows = rig.generate(self.binaries, corpus, 80, 2000)
+        rows = [row for row in rows if row[0].rsplit(".", 1)[-1] in ("jpg", "png", "gif", "webp")]
+        self.digests = {path: digest for path, _, _, digest in sorted(rows, key=lambda row: int(row[2]))[:60]}
+        self.pictures = list(self.digests)
         random.Random(self.seed).shuffle(self.pictures)
-        self.digests = {}
-        for name in self.pictures:
-            with open(os.path.join(corpus, name), "rb") as file:
-                self.digests[name] = hashlib.sha256(file.read()).hexdigest()
-        log = os.path.join(self.folder, "origins.log")
-        self.good = await self.first_line(self.program("prefetch-origin"), "serve", corpus, log=log)
-        slow = next(os.path.join(corpus, name) for name in self.pictures if name.endswith(".png"))
-        with open(slow, "rb") as file:
-            self.slow_digest = hashlib.sha256(file.read()).hexdigest()
         # Too large for the memory a transfer may have: it is spooled.
         large = large_png(self.seed)
         self.big_digest = hashlib.sha256(large).hexdigest()
-        big = os.path.join(self.folder, "big.png")
-        with open(big, "wb") as file:
+        with open(os.path.join(corpus, "big.png"), "wb") as file:
             file.write(large)
-        bad = [sys.executable, "-B", str(CHAOS / "bad_origin.py"), slow, big]
-        self.bad, self.down = ["http://127.0.0.1:" + await self.first_line(*bad, log=log) for _ in range(2)]
-        # Bound and not listening: connections are refused, and nobody else gets the port.
-        self.closed = socket.socket()
-        self.closed.bind(("127.0.0.1", 0))
-        self.closed_port = self.closed.getsockname()[1]
-
-    async def first_line(self, *words, log):
-        child = await self.start(*words, log=log, output=subprocess.PIPE)
-        return (await child.stdout.readline()).decode().strip()
+        words = [self.program("prefetch-origin"), "serve", corpus, "--faults", "--address", "0.0.0.0"]
+        origin = await self.start(*words, log=os.path.join(self.folder, "origins.log"), output=subprocess.PIPE)
+        url = (await origin.stdout.readline()).decode().strip().rstrip("/")
+        # Three hosts: what one of them does to its URLs is no matter of the others.
+        self.good, self.bad, self.down = (url.replace("0.0.0.0", f"127.0.0.{number}") for number in (1, 2, 3))
+        sample = await asyncio.to_thread(urllib.request.urlopen, f"{self.bad}/fault/slow/sample.jpg")
+        self.slow_digest = hashlib.sha256(sample.read()).hexdigest()
+        self.closed, self.closed_port = rig.refusing()
 
     async def close(self):
         for child in self.children:

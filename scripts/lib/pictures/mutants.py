@@ -1,15 +1,12 @@
-#!/usr/bin/env python3
 """Damaged pictures of every kind: what the tool accepts of them, verified at `decode`, other decoders have to accept. Prints a table and exits
 with 1 if the tool accepts what a judge rejects, unless a rule below says why the judge is wrong and the mutant proves it."""
 
-import argparse
 import collections
 import io
 import json
 import pathlib
 import re
 import sys
-import tempfile
 import warnings
 
 import cv2
@@ -20,7 +17,7 @@ from PIL import Image, features
 import damage
 import judges
 import ours
-import page
+import rig
 import samples
 
 
@@ -147,7 +144,7 @@ def cases(options):
     for number, (kind, (form, _, turns)) in enumerate(samples.KINDS.items()):
         for turn in (1, 6) if turns and kind in ("jpeg baseline", "avif") else (1,):
             random = numpy.random.default_rng([options.seed, number, turn])
-            sample = samples.make(kind, random, orientation=turn)[1]
+            sample = samples.make(kind, random, orientation=turn)
             name = kind if turn == 1 else f"{kind}, orientation {turn}"
             yield name, form, "none", sample, sample
             for how, mutant in damage.mutants(sample, form, options.per_sample, random):
@@ -160,30 +157,27 @@ def versions():
     return f"judges: Pillow {PIL.__version__} ({', '.join(parts)}), OpenCV {cv2.__version__}"
 
 
-def judged(options, work):
+def judged(options, bench):
     """The cases with the tool's verdict and those of the judges: None or a reason each."""
-    folder = work / "files"
+    folder = pathlib.Path(bench.path("files"))
     folder.mkdir()
     all_cases = list(cases(options))
     names = []
     for number, (_, form, _, data, _) in enumerate(all_cases):
         names.append(f"{number}.{form}")
         (folder / names[-1]).write_bytes(data)
-    refused = ours.Tool(options.binaries, work).verdicts(folder, len(names))
+    refused = ours.verdicts(bench, folder, len(names))
     said = judges.verdicts([(str(folder / name), case[1]) for name, case in zip(names, all_cases)])
     for name, case, (pillow, opencv) in zip(names, all_cases, said, strict=True):
         yield case, refused.get(name), pillow, opencv
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="scripts/pictures mutants", description=__doc__)
+    parser = rig.table_parser("pictures mutants", __doc__)
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="of the damage (default: 1)")
     parser.add_argument("--per-sample", type=int, default=150, metavar="N", help="mutants of each kind of damage, of each sample (default: 150)")
     parser.add_argument("--json", metavar="FILE", help="also write the counts, and each mutant that the tool accepts and a judge rejects")
     parser.add_argument("--keep", metavar="DIR", help="keep mutants that the tool accepts and a judge rejects, without a rule, in this folder")
-    parser.add_argument("--page", metavar="FILE", help="put the table into this page, in place of the one before")
-    parser.add_argument("--binaries", default="", help=argparse.SUPPRESS)
-    parser.add_argument("--typed", default="", help=argparse.SUPPRESS)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     print(f"seed {options.seed}", flush=True)
@@ -191,8 +185,8 @@ def main():
     counts = collections.defaultdict(collections.Counter)
     rules, unchanged = collections.Counter(), collections.Counter()
     wrong, kinds, bad_samples = [], collections.Counter(), []
-    with tempfile.TemporaryDirectory(prefix="pictures-") as work, judges.pool() as workers:
-        for (name, form, how, data, sample), our, pillow, opencv in judged(options, pathlib.Path(work)):
+    with rig.Rig(options) as bench, judges.pool() as workers:
+        for (name, form, how, data, sample), our, pillow, opencv in judged(options, bench):
             reasons = {"Pillow": pillow, "OpenCV": opencv}
             rejecting = [judge for judge, reason in reasons.items() if reason]
             if how == "none":
@@ -227,7 +221,7 @@ def main():
     lines += ["", "Rules, each with a proof that the script repeats for every mutant:", ""]
     for number, (judge, form, _, _, why) in enumerate(RULES):
         lines.append(f"{number + 1}. {judge}, {form}, {rules[number]} mutants ({unchanged[number]} with the sample's own pixels): {why}")
-    page.publish(options.page, "scripts/pictures mutants", [*lines, "", f"`{options.typed}`"])
+    rig.publish(options, "pictures mutants", lines)
     for line in bad_samples:
         print(f"undamaged sample {line}")
     unexcused = [entry for entry in wrong if None in entry["rules"]]

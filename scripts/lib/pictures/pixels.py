@@ -1,15 +1,12 @@
-#!/usr/bin/env python3
 """Pixels of the tool, from `run --image-format png`, against Pillow's: a table of the greatest difference of each format, exit 1 above the
 bounds. 3,000 are real pictures of Debian's packages; as many are generated, of every kind, size and orientation."""
 
-import argparse
 import collections
 import hashlib
 import itertools
 import pathlib
 import subprocess
 import sys
-import tempfile
 
 import numpy
 import PIL
@@ -17,7 +14,7 @@ from PIL import Image, ImageOps
 
 import judges
 import ours
-import page
+import rig
 import samples
 
 # The greatest difference of a sample, of 255. JPEG: inverse DCTs may differ in the last bit (ISO/IEC 10918-2). Lossless ones have one result.
@@ -59,7 +56,7 @@ def generated(count, random):
         size = (int(random.integers(1, most)), int(random.integers(1, most)))
         if samples.KINDS[kind][0] in ("gif", "avif") or "apng" in kind or "animated" in kind:
             size = (size[0] + 15, size[1] + 15)
-        yield kind, samples.KINDS[kind][0], samples.make(kind, random, size, turn)[1]
+        yield kind, samples.KINDS[kind][0], samples.make(kind, random, size, turn)
 
 
 def reference(path):
@@ -82,31 +79,26 @@ def difference(path, result):
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="scripts/pictures pixels", description=__doc__)
+    parser = rig.table_parser("pictures pixels", __doc__)
     parser.add_argument("--count", type=int, default=3000, metavar="N", help="real pictures, and as many generated ones (default: 3000)")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="of the generated pictures (default: 1)")
     parser.add_argument("--real", metavar="FOLDER", help="where the real pictures are, or are put (default: a temporary folder)")
-    parser.add_argument("--page", metavar="FILE", help="put the table into this page, in place of the one before")
-    parser.add_argument("--binaries", default="", help=argparse.SUPPRESS)
-    parser.add_argument("--typed", default="", help=argparse.SUPPRESS)
     options = parser.parse_args()
     random = numpy.random.default_rng(options.seed)
     print(f"seed {options.seed}", flush=True)
 
     sums = collections.defaultdict(lambda: [0, 0, 0, 0, 0])
     bad = []
-    with tempfile.TemporaryDirectory(prefix="pictures-") as work:
-        folder = pathlib.Path(work) / "files"
+    with rig.Rig(options) as bench:
+        folder = pathlib.Path(bench.path("files"))
         folder.mkdir()
         pictures = []
-        corpus = pathlib.Path(options.real or pathlib.Path(work) / "real")
+        corpus = pathlib.Path(options.real or bench.path("real"))
         for kind, form, data in itertools.chain(real(corpus, options.count), generated(options.count, random)):
             path = folder / f"{len(pictures)}.{form}"
             path.write_bytes(data)
             pictures.append((path, kind, form))
-        results = ours.Tool(options.binaries, work).fetched(
-            folder, [path.name for path, _, _ in pictures], ["--image-format", "png", "--strip", "--options", "transformAnimatedImage"]
-        )
+        results = ours.fetched(bench, folder, [path.name for path, _, _ in pictures])
         for (path, kind, form), (row, result) in zip(pictures, results, strict=True):
             name = group(kind, form)
             if kind == "real" and form == "jpeg" and Image.open(path).mode == "CMYK":
@@ -125,7 +117,7 @@ def main():
     for name in BOUNDS:
         count, taken, greatest, total, size = sums[name]
         lines.append(f"| {name} | {count:,} | {taken:,} | {greatest} | {total / max(size, 1):.4f} | {BOUNDS[name]} |")
-    page.publish(options.page, "scripts/pictures pixels", [*lines, "", f"`{options.typed}`"])
+    rig.publish(options, "pictures pixels", lines)
     for line in bad[:50]:
         print(line)
     print(f"{sum(row[0] for row in sums.values()):,} pictures compared, {len(bad)} above the bounds or without a result")

@@ -189,7 +189,6 @@ KINDS = {
 }
 
 
-def make(kind, random, size=(48, 36), orientation=1, image=None):
-    """A picture of a kind, and its bytes; upright it has that size."""
-    image = image or scene(*size, random)
-    return image, KINDS[kind][1](image, orientation, random)
+def make(kind, random, size=(48, 36), orientation=1):
+    """The bytes of a picture of a kind; upright it has that size."""
+    return KINDS[kind][1](scene(*size, random), orientation, random)

@@ -25,15 +25,15 @@ find_docker() {
 
 install_engine() {
     find_docker && command -v dockerd >/dev/null && command -v iptables >/dev/null && return
-    [ "$(id -u)" -eq 0 ] || fail "there is no Docker with Compose that can be used" "install it, or run this as root: it is installed from Debian's packages"
-    command -v apt-get >/dev/null || fail "there is no Docker with Compose" "install both: https://docs.docker.com/engine/install/"
+    [ "$(id -u)" -eq 0 ] || fail "there is no Docker with Compose that can be used" "install it, or run this as root: it is installed from Debian's packages" 69
+    command -v apt-get >/dev/null || fail "there is no Docker with Compose" "install both: https://docs.docker.com/engine/install/" 69
     say "installing docker.io and docker-compose"
     # Not started: this script runs a server of its own.
     { apt-get update -qq && DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get install -y -qq --no-install-recommends \
         docker.io containerd runc iptables docker-compose; } >"$work/apt.log" 2>&1 </dev/null \
-        || { tail -n 20 "$work/apt.log" >&2; fail "apt-get could not install Docker" "see the lines above"; }
+        || { tail -n 20 "$work/apt.log" >&2; fail "apt-get could not install Docker" "see the lines above" 69; }
     hash -r
-    find_docker || fail "Docker was installed, but no client of it can build" "install docker-buildx and docker-compose"
+    find_docker || fail "Docker was installed, but no client of it can build" "install docker-buildx and docker-compose" 69
 }
 
 # Uses the engine that answers; starts one with its own data where none does.
@@ -44,7 +44,7 @@ start_engine() {
         return
     fi
     install_engine
-    [ "$(id -u)" -eq 0 ] || fail "no Docker engine answers" "start it, or run this as root"
+    [ "$(id -u)" -eq 0 ] || fail "no Docker engine answers" "start it, or run this as root" 69
     # Where rules mention Docker already, they are somebody's.
     if ! { iptables-save; ip6tables-save; } | grep -qi docker; then
         policy=$(iptables -S FORWARD | awk '$1 == "-P" { print $3 }')
@@ -61,7 +61,7 @@ start_engine() {
         kill -0 "$engine_pid" 2>/dev/null || break
         sleep 0.5
     done
-    "$docker" info >/dev/null 2>&1 || { tail -n 5 "$work/dockerd.log" >&2; fail "the Docker engine did not start" "see the lines above"; }
+    "$docker" info >/dev/null 2>&1 || { tail -n 5 "$work/dockerd.log" >&2; fail "the Docker engine did not start" "see the lines above" 69; }
     say "started an engine of its own: $("$docker" version --format '{{.Server.Version}}'), its data in $state/docker"
     path_for_compose
 }
@@ -108,7 +108,7 @@ has_image() { # name
 base_image() { # name, function that makes it
     has_image "$1" && return
     say "$1 cannot be pulled ($(tail -n 1 "$work/pull.log" | cut -c 1-90)); making one of Debian's packages"
-    "$2" "$1" >"$work/make.log" 2>&1 || { tail -n 20 "$work/make.log" >&2; fail "$1 could not be made" "see the lines above"; }
+    "$2" "$1" >"$work/make.log" 2>&1 || { tail -n 20 "$work/make.log" >&2; fail "$1 could not be made" "see the lines above" 69; }
 }
 
 # What debian:…-slim has: no documentation, no manual pages.
@@ -203,5 +203,5 @@ free_subnet() {
         export PREFETCH_SUBNET=172.31.$third.0/24
         return
     done
-    fail "no subnet of 172.31.80.0/24 to 172.31.99.0/24 is free" "set PREFETCH_SUBNET"
+    fail "no subnet of 172.31.80.0/24 to 172.31.99.0/24 is free" "set PREFETCH_SUBNET" 69
 }

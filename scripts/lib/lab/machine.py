@@ -25,13 +25,6 @@ def version(command):
     return found.group(0) if found else "unknown"
 
 
-def package(name):
-    """The version of a Debian package, without its revision."""
-    line = first_line(["dpkg-query", "-W", "-f", "${Version}\n", name])
-    found = re.match(r"(?:\d+:)?([\w.]+)", line)
-    return found.group(1) if found and " " not in line else "unknown"
-
-
 def file_system(path):
     best = ("", "unknown")
     real = os.path.realpath(path)
@@ -52,22 +45,6 @@ def processor():
 
 def memory_gib():
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-
-
-def describe(work, jpeg_package):
-    return {
-        "processor": processor(),
-        "cores": os.cpu_count(),
-        "memory_gib": round(memory_gib(), 1),
-        "kernel": platform.release(),
-        "file_system": file_system(work),
-        "curl": version(["curl", "--version"]),
-        "wget2": version(["wget2", "--version"]),
-        "nginx": version(["nginx", "-v"]),
-        "libjpeg-turbo": package(jpeg_package),
-        "libpng": package("libpng-dev"),
-        "redis": version(["redis-server", "--version"]),
-    }
 
 
 def busy_seconds():
@@ -97,12 +74,6 @@ def children(pid):
         except OSError:
             continue
     return found
-
-
-def prefer(pid):
-    """Lets a session go before others where it competes with them; needs root. sched(7), "The autogroup feature"."""
-    with open(f"/proc/{pid}/autogroup", "w", encoding="ascii") as group:
-        group.write("-20")
 
 
 def touch_memory(size):

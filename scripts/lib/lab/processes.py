@@ -7,19 +7,20 @@ import subprocess
 CLEAN = {name: value for name, value in os.environ.items() if not name.upper().endswith("_PROXY")}
 for name in ("REDIS_URL", "PREFETCH_REDIS_URL", "PREFETCH_CACHE", "REDISCLI_AUTH"):
     CLEAN.pop(name, None)
-
+BOUND = ["setpriv", "--pdeathsig", "KILL"]
 started = []
 
 
-def start(words, log=None, output=None, **more):
-    """Starts a program. Only from the main thread: the kernel sends the death signal when the thread that forked ends (prctl(2))."""
+def start(words, log=None, output=None, environment=None, **more):
+    """Starts a program that ends with this one. Only from the main thread: the kernel sends the death signal when the thread that forked ends
+    (prctl(2))."""
     file = open(log, "ab") if log else subprocess.DEVNULL
     child = subprocess.Popen(
-        ["setpriv", "--pdeathsig", "KILL", *words],
+        [*BOUND, *words],
         stdin=subprocess.DEVNULL,
         stdout=output if output is not None else file,
         stderr=file,
-        env=CLEAN,
+        env=CLEAN if environment is None else environment,
         start_new_session=True,
         **more,
     )
@@ -35,10 +36,11 @@ def reap():
 
 
 def end_all():
-    for child in started:
+    """Each with what it started in its group."""
+    reap()
+    for child in reversed(started):
         try:
-            child.send_signal(signal.SIGCONT)
-            child.kill()
+            os.killpg(child.pid, signal.SIGKILL)
             child.wait(10)
         except (OSError, subprocess.TimeoutExpired):
             pass

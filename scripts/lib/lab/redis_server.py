@@ -1,76 +1,17 @@
-"""A redis-server with an append-only file, which can be killed with the loss of its last second; and a client of it."""
+"""A redis-server with an append-only file, which can be killed with the loss of its last second."""
 
 import glob
 import os
 import signal
-import socket
 import time
 
-import children
-
-
-class Away(Exception):
-    """Redis did not answer."""
-
-
-class Client:
-    """Commands over a Unix socket, connected anew after every failure."""
-
-    def __init__(self, path, patience=1.0):
-        self.path, self.patience, self.file, self.socket = path, patience, None, None
-
-    def __call__(self, *words):
-        return self.many([words])[0]
-
-    def many(self, commands):
-        try:
-            if self.file is None:
-                self.socket = socket.socket(socket.AF_UNIX)
-                self.socket.settimeout(self.patience)
-                self.socket.connect(self.path)
-                self.file = self.socket.makefile("rb")
-            data = b""
-            for words in commands:
-                data += b"*%d\r\n" % len(words)
-                for word in words:
-                    word = word if isinstance(word, bytes) else str(word).encode()
-                    data += b"$%d\r\n%s\r\n" % (len(word), word)
-            self.socket.sendall(data)
-            return [self.reply() for _ in commands]
-        except (OSError, ValueError) as error:
-            self.close()
-            raise Away(str(error)) from error
-
-    def reply(self):
-        line = self.file.readline()
-        if not line.endswith(b"\r\n"):
-            raise OSError("the connection ended")
-        kind, text = line[:1], line[1:-2]
-        if kind == b"-":
-            # LOADING and its like: as good as away.
-            raise OSError(text.decode())
-        if kind == b":":
-            return int(text)
-        if kind == b"$":
-            if int(text) < 0:
-                return None
-            value = self.file.read(int(text) + 2)
-            if len(value) != int(text) + 2:
-                raise OSError("the connection ended")
-            return value[:-2].decode(errors="replace")
-        if kind == b"*":
-            return [self.reply() for _ in range(int(text))]
-        return text.decode()
-
-    def close(self):
-        for thing in (self.file, self.socket):
-            if thing is not None:
-                thing.close()
-        self.file = self.socket = None
+import processes
+from resp import Away, Client
 
 
 class Server:
-    def __init__(self, folder, isWitnessed=False):
+    def __init__(self, folder, isWitnessed=False, options=()):
+        self.options = options
         self.folder = os.path.join(folder, "redis")
         os.makedirs(self.folder, exist_ok=True)
         self.socket = os.path.join(folder, "redis.sock")
@@ -81,7 +22,6 @@ class Server:
         self.child = None
         self.sizes = []
         self.cut = 0
-        self.away = []
 
     def client(self, patience=1.0, path=None):
         return Client(path or self.socket, patience)
@@ -89,7 +29,7 @@ class Server:
     def start(self):
         words = ["redis-server", "--port", "0", "--unixsocket", self.door, "--unixsocketperm", "700", "--save", ""]
         words += ["--appendonly", "yes", "--appendfsync", "everysec", "--daemonize", "no", "--dir", self.folder]
-        self.child = children.start(words, self.log)
+        self.child = processes.start([*words, *self.options], self.log)
         self.sizes = []
 
     def wait(self, seconds=30):

@@ -1,0 +1,35 @@
+# Read by the scripts that measure prefetch or break what is around it: $here, $typed, and what they all do at their start.
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
+. "$here/scripts/lib/toolchain.sh"
+printf -v typed ' %q' "$@"
+[ $# -gt 0 ] || typed=
+typed=scripts/${0##*/}${typed//\\,/,}
+
+fail() { printf 'error: %s\nhint: %s\n' "$1" "$2" >&2; exit "${3:-1}"; }
+say() { printf '%s %s\n' "$(date +%T)" "$1" >&2; }
+as_root() { [ "$(id -u)" -eq 0 ] || fail "$1" "sudo ${typed%% *}" 77; }
+
+# What the head of the script says.
+help() { sed -nE '2,/^set /{/^#/s/^# ?//p}' "$0"; }
+
+# Sets $bin to the folder of the programs: that in $BIN, or one with a release build. KIND: what scripts/install-deps installs for the script.
+programs() { # KIND
+    bin=${BIN:-}
+    # Who has built programs may have no compiler.
+    if [ -z "$bin" ] || [ "$1" != test ]; then "$here/scripts/install-deps" "--$1"; fi
+    [ -n "$bin" ] || bin=$("$here/scripts/lib/release" prefetch-coord prefetch-worker prefetch-origin)
+    bin=$(cd "$bin" && pwd)
+}
+
+# Becomes a Python program of scripts/lib, with the programs it is about.
+lab() { # PROGRAM KIND words…
+    local program=$here/scripts/lib/$1 kind=$2
+    shift 2
+    export PYTHONPATH=$here/scripts/lib/lab
+    if [ "$kind" = pictures ]; then PYTHONPATH+=:$("$here/scripts/lib/python-tools" pictures); fi
+    case " $* " in *' --help '* | *' -h '*) exec python3 -B "$program" --help ;; esac
+    programs "$kind"
+    # Transfers, and the files a server keeps open.
+    ulimit -n "$(ulimit -Hn)"
+    exec python3 -B "$program" "$@" --binaries "$bin" --typed "$typed"
+}

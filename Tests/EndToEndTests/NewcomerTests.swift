@@ -9,7 +9,7 @@ struct NewcomerTests: FolderSuite {
     private static let script = PythonTools.root.appending(path: "scripts/lib/newcomer.py").path()
 
     private func measure(_ words: String = "") async throws -> ChildProcess {
-        try await shell("python3 -B '\(Self.script)' --tree tree --packages \(words)")
+        try await shell("python3 -B '\(Self.script)' --tree tree \(words)")
     }
 
     /// A tree whose `scripts/run` is one of a shell: half a second of building, of a demo, then a list that is all there.

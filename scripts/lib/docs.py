@@ -1,6 +1,5 @@
 """Runs the commands of the README and of docs/ that can run here, and compares what they print with what the page shows."""
 
-import argparse
 import json
 import os
 import pathlib
@@ -12,6 +11,9 @@ import sys
 import tempfile
 import time
 
+import rig
+
+TREE = pathlib.Path(__file__).resolve().parents[2]
 BLOCK = re.compile(r"(?P<before>[^\n]*)\n```(?P<kind>[a-z]*)\n(?P<text>.*?)^```", re.MULTILINE | re.DOTALL)
 # What a line of commands begins with; a block with none of them shows something else.
 COMMAND = re.compile(r"^(\$ |export |scripts/|prefetch-(coord|worker|origin) (?!\S+:\d+ finished)|docker |promtool |printf |curl |duckdb |for |mkdir |R=|python3 )")
@@ -33,34 +35,29 @@ class Page:
             self.blocks.append((line, found["before"].strip(), lines, found["kind"]))
 
 
-class Fixture:
+class Fixture(rig.Rig):
     """What the pages take for granted: a Redis, a server with images, lists of them, a cache that has them."""
 
-    def __init__(self, tree, binaries):
-        self.work = pathlib.Path(tempfile.mkdtemp(prefix="docs-test-"))
-        self.tree, self.children = tree, []
+    def __init__(self, options):
+        super().__init__(options)
+        self.work = pathlib.Path(self.folder)
         self.here = self.work / "here"
-        for folder in ("here", "srv", "prom", "etc", "state"):
+        for folder in ("here", "srv", "prom", "etc"):
             (self.work / folder).mkdir()
         for name in ("docs", "scripts"):
-            (self.here / name).symlink_to(tree / name)
-        self.environment = {k: v for k, v in os.environ.items() if not k.startswith(("PREFETCH_", "REDIS_"))} | {
-            "PATH": f"{binaries}:{os.environ['PATH']}", "XDG_STATE_HOME": str(self.work / "state"), "TERM": "dumb",
-            "PREFETCH_ALLOW_NET": "127.0.0.0/8", "HOME": str(self.work)}
+            (self.here / name).symlink_to(TREE / name)
+        self.environment |= {
+            "PATH": f"{self.binaries}:{os.environ['PATH']}", "TERM": "dumb", "PREFETCH_ALLOW_NET": "127.0.0.0/8", "HOME": self.folder}
 
     def open(self):
         # Below the ports that the kernel hands out to others.
         port = 20000 + os.getpid() % 12000
         self.redis = f"redis://127.0.0.1:{port}/0"
-        self.start(["redis-server", "--bind", "127.0.0.1", "--port", str(port), "--appendonly", "yes", "--save", "", "--dir", str(self.work),
+        self.begin(["redis-server", "--bind", "127.0.0.1", "--port", str(port), "--appendonly", "yes", "--save", "", "--dir", self.folder,
                     "--maxmemory-policy", "noeviction"], "Ready to accept")
-        corpus = self.work / "corpus"
-        self.check(["prefetch-origin", "generate", str(corpus), "--count", "60", "--median", "4000"])
-        server = self.start(["prefetch-origin", "serve", str(corpus)], "http://")
-        self.origin = re.search(r"http://\S+?(?=/?\s|/?$)", server.said)[0].rstrip("/")
-        paths = [line.split("\t")[0] for line in (corpus / "manifest.tsv").read_text().splitlines()]
-        images = [p for p in paths if p.endswith((".jpg", ".png"))]
-        urls = [f"{self.origin}/{p}" for p in images]
+        rows = rig.generate(self.binaries, self.path("corpus"), 60, 4000)
+        self.origin = self.serve(self.path("corpus"))
+        urls = [f"{self.origin}/{path}" for path, *_ in rows if path.endswith((".jpg", ".png"))]
         (self.here / "urls.txt").write_text("\n".join(urls + [f"{self.origin}/missing.jpg"]) + "\n")
         (self.here / "ten.txt").write_text("\n".join(urls[:7] + [f"{self.origin}/missing.jpg", f"{self.origin}/gone.jpg", "not a url"]) + "\n")
         (self.here / "images.csv").write_text("id,picture,caption\n" + "".join(f"{i},{u},picture {i}\n" for i, u in enumerate(urls[:9])))
@@ -100,18 +97,15 @@ class Fixture:
             line = line.replace(there, here)
         return line
 
-    def start(self, words, mark):
-        child = subprocess.Popen(words, cwd=self.here, env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                 stderr=subprocess.STDOUT, text=True)
-        self.children.append(child)
-        child.said, end = "", time.monotonic() + 30
-        while mark not in child.said and time.monotonic() < end:
+    def begin(self, words, mark):
+        """A program that goes on, once it has said that."""
+        child = rig.start(words, output=subprocess.PIPE, environment=self.environment, cwd=self.here, text=True, joins=True)
+        said, end = "", time.monotonic() + 30
+        while mark not in said:
             line = child.stdout.readline()
-            if not line:
-                break
-            child.said += line
-        if mark not in child.said:
-            raise RuntimeError(f"{' '.join(words)} does not say '{mark}': {child.said}")
+            if not line or time.monotonic() > end:
+                raise RuntimeError(f"{' '.join(words)} does not say '{mark}': {said}")
+            said += line
         return child
 
     def check(self, words, codes=(0,)):
@@ -120,13 +114,6 @@ class Fixture:
         if done.returncode not in codes:
             raise RuntimeError(f"{' '.join(words)} ended with {done.returncode}: {done.stdout}{done.stderr}")
         return done.stdout
-
-    def close(self):
-        for child in reversed(self.children):
-            if child.poll() is None:
-                child.terminate()
-                child.wait()
-        shutil.rmtree(self.work, ignore_errors=True)
 
 
 def shape(line):
@@ -169,7 +156,7 @@ def run(fixture, block):
     for command, expected in commands(lines, kind):
         text = fixture.text(command)
         if re.match(r"prefetch-worker (?!--version|health)|.*--listen ", text):
-            background.append(fixture.start(["bash", "-c", "\n".join([*before, "exec " + text])], " is ready" if text.startswith("prefetch-worker") else "serving "))
+            background.append(fixture.begin(["bash", "-c", "\n".join([*before, "exec " + text])], " is ready" if text.startswith("prefetch-worker") else "serving "))
             continue
         # What sets a variable holds for those behind it.
         if re.match(r"(export )?[A-Z_]+=\S*$|R='", text):
@@ -191,18 +178,16 @@ def run(fixture, block):
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="scripts/docs-test", description=__doc__)
-    parser.add_argument("--tree", required=True, type=pathlib.Path, help=argparse.SUPPRESS)
-    parser.add_argument("--binaries", required=True, help=argparse.SUPPRESS)
+    parser = rig.parser("docs-test", __doc__)
+    parser.add_argument("--work", default=tempfile.gettempdir(), help="a folder with room; all below is removed at the end (%(default)s)")
     parser.add_argument("--only", metavar="PAGE", help="one page, as README.md or docs/CACHE.md")
     options = parser.parse_args()
-    pages = [Page(path) for path in [options.tree / "README.md", options.tree / "README.zh-CN.md", *sorted((options.tree / "docs").glob("*.md"))]]
+    pages = [Page(path) for path in [TREE / "README.md", TREE / "README.zh-CN.md", *sorted((TREE / "docs").glob("*.md"))]]
     failures, ran, skipped = [], 0, []
-    fixture = Fixture(options.tree, options.binaries)
-    try:
+    with Fixture(options) as fixture:
         fixture.open()
         for page in pages:
-            name = str(page.path.relative_to(options.tree))
+            name = str(page.path.relative_to(TREE))
             if options.only and options.only != name:
                 continue
             for block in page.blocks:
@@ -210,7 +195,7 @@ def main():
                 runs, no = RUNS.search(mark), SKIPPED.search(mark)
                 if no:
                     for script in re.findall(r"scripts/[a-z-]+", no[1]):
-                        if not (options.tree / script).is_file():
+                        if not (TREE / script).is_file():
                             failures.append(f"{place}: there is no {script}")
                     skipped.append(f"{place}: {no[1]}")
                 elif not runs:
@@ -227,8 +212,6 @@ def main():
                         found = [str(error)]
                     failures += [f"{place}: {problem}" for problem in found]
                     ran += 1
-    finally:
-        fixture.close()
     for line in skipped:
         print(f"not run  {line}")
     for line in failures:

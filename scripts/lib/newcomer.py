@@ -74,9 +74,6 @@ def main():
     parser.add_argument("--tree", required=True, help=argparse.SUPPRESS)
     parser.add_argument("--build-limit", type=float, default=360, metavar="S", help="seconds until the demo begins (360)")
     parser.add_argument("--demo-limit", type=float, default=10, metavar="S", help="seconds of the demo (10)")
-    parser.add_argument("--packages", nargs="*", metavar="NAME",
-                        default=["ArgumentParser", "DequeModule", "HeapModule"],
-                        help="modules of other packages, built once more by themselves to see what they cost")
     parser.add_argument("--json", action="store_true", help="print the figures as one object")
     options = parser.parse_args()
     work = pathlib.Path(tempfile.mkdtemp(prefix="newcomer-"))
@@ -111,10 +108,6 @@ def main():
             if own.code != 0 or not pictures or not any(wanted in line for line in own.lines):
                 failures.append(f"{second}: exit {own.code}\n" + "\n".join(own.lines[-20:]))
             figures |= {"list_seconds": own.seconds, "list_urls": len(pictures)}
-
-        if options.packages and not failures:
-            words = ["swift", "build", "-c", "release", "--scratch-path", str(work / "packages"), "--target"]
-            figures["package_cpu_seconds"] = sum(Measured([*words, name], clone).used for name in options.packages)
     finally:
         shutil.rmtree(work, ignore_errors=True)
     if options.json:
@@ -122,7 +115,7 @@ def main():
     else:
         for name, text in (
             ("build_seconds", "s from the command to the demo's first line: the build"), ("demo_seconds", "s the demo"),
-            ("cpu_seconds", "CPU s of both"), ("package_cpu_seconds", "CPU s of them for the packages of others"),
+            ("cpu_seconds", "CPU s of both"),
             ("list_seconds", f"s the second command, with {figures.get('list_urls', 0):.0f} URLs")):
             if name in figures:
                 print(f"{figures[name]:8.1f} {text}")

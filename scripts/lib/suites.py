@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Runs the built tests in several processes at once: scripts/lib/suites.py BUNDLE [--slots N] [--times] [FILTER]
+"""Runs the built tests in several processes at once: scripts/lib/suites.py BUNDLE [--slots N] [FILTER]
 
-Suites are spread over processes, longest first; within a process one test runs at a time. A process that prints nothing for
-five minutes is killed, and its tests count as failed.
+Suites are spread over processes, longest first, as far as an earlier run has noted what they take in `suites.json` beside the bundle; within a
+process one test runs at a time. A process that prints nothing for five minutes is killed, and its tests count as failed.
 Exit code 0: every test passed; 1: some failed; 64: no test has FILTER in its name; 130: interrupted.
 """
 
@@ -19,9 +19,9 @@ import sys
 import tempfile
 import time
 
-# Seconds that each suite took, as --times writes them. Only the order and the grouping depend on it.
-TIMES = pathlib.Path(__file__).with_name("suites.json")
 SILENCE = 300
+# Seconds a test takes of a suite that has never run here: those of EndToEndTests start programs.
+END_TO_END, OTHERS = 5, 0.7
 GROUPS_PER_SLOT = 20
 
 
@@ -149,7 +149,7 @@ class Group:
 
 def grouped(suites, times, slots):
     """Lists of suites, longest first; what is long has a process of its own."""
-    weights = {suite: times.get(suite, 0.1 * len(tests)) for suite, tests in suites.items()}
+    weights = {suite: times.get(suite, len(tests) * (END_TO_END if suite.startswith("EndToEndTests.") else OTHERS)) for suite, tests in suites.items()}
     target = max(sum(weights.values()) / (slots * GROUPS_PER_SLOT), 2)
     groups = []
     for suite in sorted(suites, key=lambda suite: -weights[suite]):
@@ -249,7 +249,6 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("bundle")
     parser.add_argument("--slots", type=int, default=5)
-    parser.add_argument("--times", action="store_true", help=f"write what each suite took into {TIMES.name}")
     parser.add_argument("filter", nargs="?")
     options = parser.parse_intermixed_args()
     whole = listed(options.bundle)
@@ -257,7 +256,8 @@ def main():
     if not suites:
         print(f"error: no test has '{options.filter}' in its name", file=sys.stderr)
         return 64
-    times = json.loads(TIMES.read_text(encoding="utf-8")) if TIMES.exists() else {}
+    noted = pathlib.Path(options.bundle).with_name("suites.json")
+    times = json.loads(noted.read_text(encoding="utf-8")) if noted.exists() else {}
     with tempfile.TemporaryDirectory(prefix="suites-") as folder:
         run = Run(options, suites, whole, folder)
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
@@ -268,9 +268,8 @@ def main():
             code = 130
         finally:
             run.end()
-        if options.times:
-            took = {suite: round(seconds, 1) for suite, seconds in sorted(run.times().items()) if seconds >= 1}
-            TIMES.write_text(json.dumps(took, indent=1) + "\n", encoding="utf-8")
+        times |= {suite: round(seconds, 1) for suite, seconds in run.times().items() if len(suites[suite]) == len(whole[suite])}
+        noted.write_text(json.dumps(times), encoding="utf-8")
     return code
 
 

@@ -1,10 +1,9 @@
 // The floor of the benchmark: the least a program has to do to fetch a list of URLs into files, on libcurl's multi interface and
 // epoll. Each body is collected in memory and becomes a file in one atomic step (O_TMPFILE and linkat), in one of 256 folders.
 //
-//   bare [-p processes] [-c transfers in flight each] [-m none|decode] [-a CA file] [-1] -o folder list
+//   bare [-p processes] [-c transfers in flight each] [-m none|decode] [-a CA file] -o folder list
 //   bare [-p processes] -m pass list
 //
-// -1: HTTP/1.1 only.
 // -m decode checks before it keeps: JPEG and PNG are decoded to full RGB, where a warning counts as broken; of GIF and WebP the header
 // is looked at; each body gets a SHA-256; syncfs after every 256 files and at the end. Broken bodies are not kept.
 // -m pass is that check alone, of files that another program has fetched: the list has their paths.
@@ -284,7 +283,6 @@ static void finish(struct transfer *transfer, CURLcode result) {
 }
 
 static const char *authorities;
-static bool only_http1;
 
 static CURL *new_handle(struct transfer *transfer) {
     CURL *handle = need(curl_easy_init());
@@ -297,7 +295,6 @@ static CURL *new_handle(struct transfer *transfer) {
     curl_easy_setopt(handle, CURLOPT_CONNECTTIMEOUT, 10L);
     curl_easy_setopt(handle, CURLOPT_TIMEOUT, 60L);
     if (authorities) curl_easy_setopt(handle, CURLOPT_CAINFO, authorities);
-    if (only_http1) curl_easy_setopt(handle, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
     return handle;
 }
 
@@ -366,7 +363,7 @@ static void pass(void) {
 int main(int count, char **words) {
     int processes = 1, concurrent = 32, option;
     bool only_checks = false;
-    while ((option = getopt(count, words, "p:c:m:o:a:1")) > 0) {
+    while ((option = getopt(count, words, "p:c:m:o:a:")) > 0) {
         switch (option) {
         case 'p': processes = atoi(optarg); break;
         case 'c': concurrent = atoi(optarg); break;
@@ -376,12 +373,11 @@ int main(int count, char **words) {
             break;
         case 'o': folder = optarg; break;
         case 'a': authorities = optarg; break;
-        case '1': only_http1 = true; break;
         default: return 64;
         }
     }
     if (!folder == !only_checks || optind + 1 != count || processes < 1 || concurrent < 1) {
-        fprintf(stderr, "usage: bare [-p processes] [-c in flight each] [-m none|decode] [-a CA file] [-1] -o folder list, or -m pass list\n");
+        fprintf(stderr, "usage: bare [-p processes] [-c in flight each] [-m none|decode] [-a CA file] -o folder list, or -m pass list\n");
         return 64;
     }
     read_list(words[optind]);

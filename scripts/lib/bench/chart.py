@@ -47,7 +47,7 @@ def curve(path, each):
     height, bottom = 280, 240
     most = max(len(times) for times in lines.values())
     end = max(times[-1] for times in lines.values())
-    shades = ["#2f7ed8", "#d1495b", "#7a8793", "#b08900", "#6f42c1"]
+    shades = ["#2f7ed8", "#d1495b", "#7a8793", "#b08900", "#6f42c1", "#1b7c83"]
     parts = [f'<text x="{LEFT}" y="{height - 8}">seconds since the start; good images of {most:,}</text>']
     for mark in range(6):
         x = 60 + (WIDTH - 180) * mark / 5

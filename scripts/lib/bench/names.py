@@ -1,5 +1,4 @@
-"""What an overloaded, a fast and a silent resolver cost, and a host with an untrusted certificate: images of many hosts, through resolvers of
-its own."""
+"""What an overloaded, a fast and a silent resolver cost: images of many hosts, through resolvers of its own."""
 
 import json
 import os
@@ -13,7 +12,7 @@ import time
 
 import machine
 import rig
-from server import Server, free_port
+from server import Server
 
 # The addresses that resolvers give, and what the image server listens on.
 NET = "127.0.0.0/8"
@@ -42,7 +41,7 @@ def address(host):
     return f"127.{1 + (value >> 16) % 255}.{value >> 8 & 255}.{value & 255}"
 
 
-CASES = ("overloaded", "fast", "silent", "untrusted")
+CASES = ("overloaded", "fast", "silent")
 
 
 def arguments():
@@ -163,19 +162,6 @@ class Bench:
         later = [when - back[0] for when in times if when > back[0]]
         self.row(case, "seconds until it goes on", "3", f"{min(later, default=0):.1f}", bool(later) and min(later) <= 3)
 
-    def untrusted(self):
-        key, certificate, port = self.bench.path("key.pem"), self.bench.path("certificate.pem"), free_port()
-        words = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", certificate]
-        self.bench.run([*words, "-days", "2", "-subj", "/CN=untrusted.test", "-addext", "subjectAltName=IP:127.0.0.1"])
-        server = self.bench.start(["openssl", "s_server", "-accept", f"127.0.0.1:{port}", "-cert", certificate, "-key", key, "-WWW", "-quiet"])
-        time.sleep(1)
-        urls = [f"https://127.0.0.1:{port}/{number}.jpg" for number in range(3000)]
-        wall, _, outcomes = self.run("untrusted", urls, "-n", "2")
-        server.kill()
-        case = "host with an untrusted certificate, 3,000 URLs"
-        self.row(case, "URLs that end as tls", "3,000", f"{outcomes.get('tls', 0):,}", outcomes.get("tls") == 3000)
-        self.row(case, "seconds", "3", f"{wall:.1f}", wall < 3)
-
 
 def main():
     options = arguments()
@@ -186,7 +172,7 @@ def main():
         each = Bench(bench, options, server, names, bench.path("nginx/times.log"))
         for case in options.only:
             getattr(each, case)()
-    lines = rig.heading("names", "many hosts, through resolvers of three kinds, and one without a certificate")
+    lines = rig.heading("names", "many hosts, through resolvers of three kinds")
     lines += ["| case | figure | bound | measured | kept |", "|---|---|---|---|---|", *each.rows]
     rig.publish(options, "bench names", lines)
     return 1 if each.failed else 0

@@ -55,9 +55,9 @@ class Peers:
             words += ["--timeout", f"{self.silence}s", "--connect-timeout", f"{self.silence}s", "--tries", "1"]
         return words
 
-    def floor(self, folder, mode, *options):
+    def floor(self, folder, mode):
         each = max(1, self.in_flight // PROCESSES)
-        return [self.bare, "-p", str(PROCESSES), "-c", str(each), "-m", mode, *options, *(["-a", self.authority] if self.authority else []), "-o", f"{folder}/files", self.path]
+        return [self.bare, "-p", str(PROCESSES), "-c", str(each), "-m", mode, *(["-a", self.authority] if self.authority else []), "-o", f"{folder}/files", self.path]
 
     def curl(self, folder, *options):
         lines = []

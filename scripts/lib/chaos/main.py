@@ -7,16 +7,15 @@ import random
 import secrets
 import shutil
 import signal
-import struct
 import sys
 import threading
 import time
-import urllib.request
 import zlib
 
 import processes
 import rig
 from batches import Batches
+from png import chunk, head, whole
 from poison import Poison
 from redis_server import Server
 from storm import Storm
@@ -28,17 +27,12 @@ from workers import Workers
 STUCK = 60
 
 
-def png(width, height):
+def slow_png(width, height):
     """Black, 16 bit RGBA, every row with the filter that costs most: a few MB that take a decoder more than a second."""
-
-    def chunk(kind, data):
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
     pack, row, data = zlib.compressobj(1), b"\4" + bytes(8 * width), b""
     for _ in range(height):
         data += pack.compress(row)
-    head = struct.pack(">IIBBBBB", width, height, 16, 6, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", data + pack.flush()) + chunk(b"IEND", b"")
+    return whole(head(width, height, 6, 16), chunk(b"IDAT", data + pack.flush()))
 
 
 class World:
@@ -73,13 +67,12 @@ class World:
         faults = os.path.join(self.folder, "faults")
         os.makedirs(faults)
         with open(os.path.join(faults, "poison.png"), "wb") as file:
-            file.write(png(10_000, 9_000))
+            file.write(slow_png(10_000, 9_000))
         self.bad, url = rig.serve(self.binaries, faults, "--faults", "--log", "--address", "0.0.0.0", log=log)
         # Hosts of their own: the URLs of a host that answers 503 for too long end together, as httpError.
         self.bad_url, self.down_url, poison = (url.replace("0.0.0.0", f"127.0.0.{number}") for number in (1, 3, 2))
         self.poison_url = f"{poison}/poison.png"
-        with urllib.request.urlopen(f"{self.bad_url}/fault/slow/sample.jpg") as reply:
-            self.bad_picture = reply.read()
+        self.bad_picture = rig.body(f"{self.bad_url}/fault/slow/sample.jpg")
         self.closed, self.closed_port = rig.refusing()
 
     @functools.cache

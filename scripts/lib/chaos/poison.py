@@ -17,7 +17,7 @@ class Poison:
 
     def listen(self, lines):
         for line in lines:
-            path, agent = line.decode().split()
+            path, _, agent = line.decode().strip().partition(" ")
             if path in self.world.poisons:
                 serial = int(agent.removeprefix("worker-"))
                 threading.Thread(target=self.crash, args=(path, serial), daemon=True).start()

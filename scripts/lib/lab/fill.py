@@ -7,19 +7,16 @@ import struct
 import time
 import zlib
 
+from png import chunk, head, whole
+
 FORMAT_PNG, LEVEL_DECODE, HAS_DIGEST, UPRIGHT = 2, 3, 1, 1 << 2
 
 
 def png(seed, padding=20_000):
     """A small picture that no other seed has, with a comment that makes it some blocks long."""
-
-    def chunk(kind, data):
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
     rows = b"".join(b"\0" + struct.pack(">IIII", seed & 0xFFFFFFFF, x, (seed ^ x) & 0xFFFFFFFF, x)[:12] for x in range(4))
-    body = chunk(b"IHDR", struct.pack(">IIBBBBB", 4, 4, 8, 2, 0, 0, 0)) + chunk(b"IDAT", zlib.compress(rows))
     comment = (b"%08d" % seed) * (padding // 8)
-    return b"\x89PNG\r\n\x1a\n" + body + chunk(b"tEXt", b"c\0" + comment) + chunk(b"IEND", b"")
+    return whole(head(4, 4, 2, 8), chunk(b"IDAT", zlib.compress(rows)), chunk(b"tEXt", b"c\0" + comment))
 
 
 def place(cache, key):

@@ -11,15 +11,15 @@ BOUND = ["setpriv", "--pdeathsig", "KILL"]
 started = []
 
 
-def start(words, log=None, output=None, environment=None, **more):
-    """Starts a program that ends with this one. Only from the main thread: the kernel sends the death signal when the thread that forked ends
-    (prctl(2))."""
+def start(words, log=None, output=None, environment=None, joins=False, **more):
+    """Starts a program that ends with this one; `joins`: its errors are part of its output. Only from the main thread: the kernel sends the death
+    signal when the thread that forked ends (prctl(2))."""
     file = open(log, "ab") if log else subprocess.DEVNULL
     child = subprocess.Popen(
         [*BOUND, *words],
         stdin=subprocess.DEVNULL,
         stdout=output if output is not None else file,
-        stderr=file,
+        stderr=subprocess.STDOUT if joins else file,
         env=CLEAN if environment is None else environment,
         start_new_session=True,
         **more,

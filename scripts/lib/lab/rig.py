@@ -10,10 +10,12 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 
 import machine
 from processes import BOUND, CLEAN, end_all, start, started
 from redis_server import Server
+
 
 def fail(what, hint, code):
     print(f"error: {what}\nhint: {hint}", file=sys.stderr)
@@ -89,6 +91,12 @@ def serve(binaries, folder, *options, log=None, environment=None):
     words = [f"{binaries}/prefetch-origin", "serve", folder, *options]
     child = start(words, log, subprocess.PIPE, environment)
     return child, child.stdout.readline().decode().strip().rstrip("/")
+
+
+def body(url):
+    """What a server here answers, past every proxy."""
+    with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(url) as reply:
+        return reply.read()
 
 
 def refusing(address="127.0.0.1"):

@@ -8,13 +8,12 @@ import os
 import pathlib
 import random
 import socket
-import struct
 import subprocess
-import urllib.request
 import zlib
 
 import resp
 import rig
+from png import chunk, head, whole
 from processes import BOUND, CLEAN
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -24,14 +23,9 @@ HOST = socket.gethostname()
 
 def large_png(seed, side=450):
     """1.6 MB of 16 bit RGBA that nothing makes smaller."""
-
-    def chunk(kind, data):
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
     dice = random.Random(seed)
     rows = b"".join(b"\0" + dice.randbytes(8 * side) for _ in range(side))
-    head = struct.pack(">IIBBBBB", side, side, 16, 6, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows, 1)) + chunk(b"IEND", b"")
+    return whole(head(side, side, 6, 16), chunk(b"IDAT", zlib.compress(rows, 1)))
 
 
 def kill(child):
@@ -96,8 +90,8 @@ class World:
         url = (await origin.stdout.readline()).decode().strip().rstrip("/")
         # Three hosts: what one of them does to its URLs is no matter of the others.
         self.good, self.bad, self.down = (url.replace("0.0.0.0", f"127.0.0.{number}") for number in (1, 2, 3))
-        sample = await asyncio.to_thread(urllib.request.urlopen, f"{self.bad}/fault/slow/sample.jpg")
-        self.slow_digest = hashlib.sha256(sample.read()).hexdigest()
+        sample = await asyncio.to_thread(rig.body, f"{self.bad}/fault/slow/sample.jpg")
+        self.slow_digest = hashlib.sha256(sample).hexdigest()
         self.closed, self.closed_port = rig.refusing()
 
     async def close(self):

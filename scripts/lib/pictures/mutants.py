@@ -3,7 +3,6 @@ with 1 if the tool accepts what a judge rejects, unless a rule below says why th
 
 import collections
 import io
-import json
 import pathlib
 import re
 import sys
@@ -176,7 +175,6 @@ def main():
     parser = rig.table_parser("pictures mutants", __doc__)
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="of the damage (default: 1)")
     parser.add_argument("--per-sample", type=int, default=150, metavar="N", help="mutants of each kind of damage, of each sample (default: 150)")
-    parser.add_argument("--json", metavar="FILE", help="also write the counts, and each mutant that the tool accepts and a judge rejects")
     parser.add_argument("--keep", metavar="DIR", help="keep mutants that the tool accepts and a judge rejects, without a rule, in this folder")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -227,9 +225,6 @@ def main():
     unexcused = [entry for entry in wrong if None in entry["rules"]]
     for entry in unexcused[:40]:
         print(f"accepted: {entry['sample']}, {entry['damage']}: Pillow {entry['Pillow']}; OpenCV {entry['OpenCV']}"[:400])
-    if options.json:
-        result = {"seed": options.seed, "per_sample": options.per_sample, "formats": counts, "accepted_against_a_judge": wrong}
-        pathlib.Path(options.json).write_text(json.dumps(result, indent=1) + "\n")
     sys.exit(1 if unexcused or bad_samples else 0)
 
 

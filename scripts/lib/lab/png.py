@@ -1,4 +1,4 @@
-"""PNG files of every kind, written here: Pillow and OpenCV write no interlaced ones and few depths."""
+"""PNG files, written here: of every kind, since Pillow and OpenCV write no interlaced ones and few depths, and without either of them."""
 
 import struct
 import zlib
@@ -11,6 +11,14 @@ PASSES = [(0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), 
 
 def chunk(name, data):
     return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+
+
+def head(width, height, color, depth, interlaced=False):
+    return chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, depth, color, 0, 0, int(interlaced)))
+
+
+def whole(*chunks):
+    return SIGNATURE + b"".join(chunks) + chunk(b"IEND", b"")
 
 
 def packed(row, depth):
@@ -53,13 +61,12 @@ def write(samples, color, depth, interlaced=False, palette=b"", transparent=b"",
                 above = row
     data = zlib.compress(raw, 6)
     size = -(-len(data) // parts)
-    body = chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, depth, color, 0, 0, int(interlaced))) + extra
+    body = head(width, height, color, depth, interlaced) + extra
     if palette:
         body += chunk(b"PLTE", palette)
     if transparent:
         body += chunk(b"tRNS", transparent)
-    body += b"".join(chunk(b"IDAT", data[at : at + size]) for at in range(0, len(data), size))
-    return SIGNATURE + body + chunk(b"IEND", b"")
+    return whole(body, *(chunk(b"IDAT", data[at : at + size]) for at in range(0, len(data), size)))
 
 
 def repaired(data):

@@ -71,7 +71,7 @@ class Bench:
 
     def words(self, name, urls, *options):
         words = [self.bench.program("prefetch-coord"), "run", self.bench.write(f"{name}.txt", urls)]
-        words += ["--cache", self.bench.path(f"cache-{name}"), "--quiet", "--json", "--allow-net", NET, "-4"]
+        words += ["--cache", self.bench.path(f"cache-{name}"), "--quiet", "--json", "--allow-net", NET, "--ip", "4"]
         return words + ["--max-per-host", "0", "--validate", "structure", *options]
 
     def run(self, name, urls, *options):

@@ -38,7 +38,9 @@ static uint64_t cpu_now(void) {
 // Ours
 
 static bool ours(const image *image) {
-    static const image_codec_limits limits = {65535, 1u << 28, 1000, 10000, 1ull << 32, 1ull << 30, 60000000000u, 1000};
+    static const image_codec_limits limits = {
+        .max_dimension = 65535, .max_pixels = 1u << 28, .max_whole_pixels = 1u << 28, .max_scans = 1000, .max_frames = 10000,
+        .max_memory = 1ull << 32, .cpu_nanoseconds = 60000000000u, .cpu_nanoseconds_per_pixel = 1000};
     for (int task = image->format == IMAGE_CODEC_WEBP ? IMAGE_CODEC_CHECK : IMAGE_CODEC_STRUCTURE; task <= IMAGE_CODEC_CHECK; task++) {
         image_codec_request request = {.format = image->format, .task = task, .bytes = image->bytes, .count = image->count, .limits = limits};
         image_codec_result result;

@@ -8,7 +8,6 @@ Those with a network or a file system of their own need root; without, they are 
 import collections
 import errno
 import os
-import pathlib
 import shutil
 import signal
 import socket
@@ -91,9 +90,7 @@ class World:
         closed, self.closed_port = rig.refusing("0.0.0.0")
         self.sockets = (silent, closed)
         self.mute = f"127.0.0.1:{silent.getsockname()[1]}"
-        source = pathlib.Path(__file__).resolve().parents[1] / "matrix/file_faults.c"
-        self.library = os.path.join(folder, "file_faults.so")
-        subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", self.library, source, "-ldl"], check=True)
+        self.library = rig.file_faults(folder)
 
 
 class Test:

@@ -3,6 +3,7 @@
 import argparse
 import datetime
 import os
+import pathlib
 import shutil
 import signal
 import socket
@@ -99,6 +100,13 @@ def body(url):
         return reply.read()
 
 
+def file_faults(folder):
+    """The library that lets calls on files go wrong, to be preloaded: its head says how."""
+    path, source = os.path.join(folder, "file_faults.so"), pathlib.Path(__file__).resolve().parents[1] / "matrix/file_faults.c"
+    subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-o", path, source, "-ldl"], check=True)
+    return path
+
+
 def refusing(address="127.0.0.1"):
     """A socket and its port, bound and not listening: connections are refused, and nobody else gets the port."""
     closed = socket.socket()
@@ -109,8 +117,8 @@ def refusing(address="127.0.0.1"):
 class Rig:
     """Used with `with`: its folder and all processes are gone afterwards."""
 
-    def __init__(self, options, keeps=False):
-        self.binaries, self.keeps = options.binaries, keeps
+    def __init__(self, options):
+        self.binaries = options.binaries
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
         self.folder = tempfile.mkdtemp(prefix="prefetch-", dir=os.path.abspath(options.work))
         self.environment = {**CLEAN, "XDG_STATE_HOME": self.path("state")}
@@ -121,10 +129,7 @@ class Rig:
 
     def __exit__(self, *_):
         end_all()
-        if self.keeps:
-            say(f"kept: {self.folder}")
-        else:
-            shutil.rmtree(self.folder, ignore_errors=True)
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     def path(self, name):
         return f"{self.folder}/{name}"

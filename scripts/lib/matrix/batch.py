@@ -8,8 +8,8 @@ from outcomes import IMAGE
 
 
 class Batch:
-    def __init__(self, world, queue, name, folder, good=38, slow=4, down=0, gone=0, bad=True, words=(), first=0):
-        self.world, self.name, self.words, self.ends = world, name, words, "done"
+    def __init__(self, world, queue, name, folder, good=38, slow=4, down=0, gone=0, bad=True, first=0):
+        self.name, self.ends = name, "done"
         self.list = os.path.join(folder, name + ".txt")
         tag = f"{queue}-{name}"
         pictures = world.pictures

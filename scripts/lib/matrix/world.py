@@ -5,18 +5,15 @@ import contextlib
 import functools
 import hashlib
 import os
-import pathlib
 import random
 import socket
 import subprocess
 import zlib
 
-import resp
 import rig
 from png import chunk, head, whole
-from processes import BOUND, CLEAN
-
-HERE = pathlib.Path(__file__).resolve().parent
+from processes import BOUND, CLEAN, end_all
+from redis_server import Server
 
 HOST = socket.gethostname()
 
@@ -46,10 +43,7 @@ class World:
 
     @functools.cached_property
     def file_faults(self):
-        """The path of file_faults.so, made where the harness is."""
-        path = os.path.join(self.folder, "file_faults.so")
-        subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-o", path, str(HERE / "file_faults.c"), "-ldl"], check=True)
-        return path
+        return rig.file_faults(self.folder)
 
     async def start(self, *words, log=None, output=None, input=None, **more):
         """A process that ends with this one: the thread that forks it is the main one."""
@@ -66,14 +60,9 @@ class World:
         return child
 
     async def open(self):
-        words = ["redis-server", "--port", "0", "--unixsocket", self.socket, "--save", "", "--appendonly", "no"]
-        await self.start(*words, "--dir", self.folder, log=os.path.join(self.folder, "redis.log"))
-        for _ in range(1000):
-            try:
-                resp.Client(self.socket)("PING")
-                break
-            except resp.Away:
-                await asyncio.sleep(0.01)
+        server = Server(self.folder, options=("--appendonly", "no"))
+        server.start()
+        server.wait()
         corpus = os.path.join(self.folder, "corpus")
         rows = rig.generate(self.binaries, corpus, 80, 2000)
         rows = [row for row in rows if row[0].rsplit(".", 1)[-1] in ("jpg", "png", "gif", "webp")]
@@ -85,9 +74,7 @@ class World:
         self.big_digest = hashlib.sha256(large).hexdigest()
         with open(os.path.join(corpus, "big.png"), "wb") as file:
             file.write(large)
-        words = [self.program("prefetch-origin"), "serve", corpus, "--faults", "--address", "0.0.0.0"]
-        origin = await self.start(*words, log=os.path.join(self.folder, "origins.log"), output=subprocess.PIPE)
-        url = (await origin.stdout.readline()).decode().strip().rstrip("/")
+        _, url = rig.serve(self.binaries, corpus, "--faults", "--address", "0.0.0.0", log=os.path.join(self.folder, "origins.log"))
         # Three hosts: what one of them does to its URLs is no matter of the others.
         self.good, self.bad, self.down = (url.replace("0.0.0.0", f"127.0.0.{number}") for number in (1, 2, 3))
         sample = await asyncio.to_thread(rig.body, f"{self.bad}/fault/slow/sample.jpg")
@@ -98,3 +85,4 @@ class World:
         for child in self.children:
             kill(child)
         await asyncio.gather(*(child.wait() for child in self.children))
+        end_all()

@@ -163,7 +163,7 @@ def urls(bench):
 def batches(bench):
     """All are submitted before a worker is there, so that the ready list is as long as it can be."""
     count, chance = bench.count, random.Random(1)
-    sizes = [chance.randint(0, 64) for _ in range(count)]
+    sizes = [chance.randint(1, 64) for _ in range(count)]
     names = [path for path, *_ in rig.generate(bench.binaries, bench.path("images"), 64, 1000)]
     base, cache, lists = bench.serve(bench.path("images")), bench.path("cache"), bench.path("lists")
     os.makedirs(lists)
@@ -176,11 +176,11 @@ def batches(bench):
         bench.write(f"lists/{number}", (f"{base}/{names[n]}?batch={number}" for n in range(size)))
     rig.say(f"submitting {count:,} batches")
     words = [bench.program("prefetch-coord"), "submit", f"{lists}/{{}}", "--redis", server.url, "--cache-key", "without-query", "--name", "small-{}"]
-    words += ["--allow-empty", "--quiet"]
+    words.append("--quiet")
     wall, cpu, _ = bench.run(["sh", "-c", 'seq 0 "$0" | xargs -P 2 -I {} "$@"', str(count - 1), *words])
     waiting, left = redis.memory(), redis.client("SCARD", f"{ROOT}:running")
-    table = Table(f"{count:,} batches", f"{sum(sizes):,} URLs, 0 to 64 a batch, all cached: a `submit` for each, and only then {WORKERS} workers.")
-    table.exact("batches that wait at once, all but the empty ones", count - sizes.count(0), left)
+    table = Table(f"{count:,} batches", f"{sum(sizes):,} URLs, 1 to 64 a batch, all cached: a `submit` for each, and only then {WORKERS} workers.")
+    table.exact("batches that wait at once", count, left)
     rig.say("working")
     redis, workers, began, looks = Redis(server), Workers(bench, server, cache), time.monotonic(), []
     while not looks or looks[-1][0]:

@@ -16,9 +16,9 @@ help() { sed -nE '2,/^set /{/^#/s/^# ?//p}' "$0"; }
 programs() { # KIND
     bin=${BIN:-}
     # Who has built programs may have no compiler.
-    if [ -z "$bin" ] || [ "$1" != test ]; then "$here/scripts/install-deps" "--$1"; fi
-    [ -n "$bin" ] || bin=$("$here/scripts/lib/release" prefetch-coord prefetch-worker prefetch-origin)
-    bin=$(cd "$bin" && pwd)
+    if [ -z "$bin" ] || [ "$1" != test ]; then "$here/scripts/install-deps" "--$1" || exit; fi
+    [ -n "$bin" ] || bin=$("$here/scripts/lib/release" prefetch-coord prefetch-worker prefetch-origin) || exit
+    bin=$(cd "$bin" && pwd) || exit
 }
 
 # Becomes a Python program of scripts/lib, with the programs it is about.
@@ -26,7 +26,11 @@ lab() { # PROGRAM KIND words…
     local program=$here/scripts/lib/$1 kind=$2
     shift 2
     export PYTHONPATH=$here/scripts/lib/lab
-    if [ "$kind" = pictures ]; then PYTHONPATH+=:$("$here/scripts/lib/python-tools" pictures); fi
+    if [ "$kind" = pictures ]; then
+        # The programs import them, for --help too.
+        "$here/scripts/install-deps" --pictures
+        PYTHONPATH+=:$("$here/scripts/lib/python-tools" pictures)
+    fi
     case " $* " in *' --help '* | *' -h '*) exec python3 -B "$program" --help ;; esac
     programs "$kind"
     # Transfers, and the files a server keeps open.

@@ -8,7 +8,7 @@ package struct ImageImport: Sendable {
         package var stored = 0
         package var present = 0
         package var missing = 0
-        /// Files that are not complete images, or differ from the list's digest.
+        /// Files that are not complete images, are over a limit, or differ from the list's digest.
         package var refused = 0
     }
 
@@ -18,18 +18,20 @@ package struct ImageImport: Sendable {
     private let rule: CacheKeyRule
     private let level: ValidationLevel
     private let most: Int
-    private let coder = ImageCoder()
+    private let coder: ImageCoder
     private let pool = ThreadPool(threads: max(2, Int(sysconf(Int32(_SC_NPROCESSORS_ONLN)))), name: "import")
     private let onRefusal: @Sendable (_ name: String, _ reason: String) -> Void
 
     /// * `level`: how far each is verified.
     /// * `most`: the most bytes of an image.
+    /// * `coder`: verifies them, within its limits.
     /// * `onRefusal`: called for each rejected file, with the reason.
     package init(
-        into disk: DiskCache, rule: CacheKeyRule, level: ValidationLevel, most: Int,
+        into disk: DiskCache, rule: CacheKeyRule, level: ValidationLevel, most: Int, coder: ImageCoder = ImageCoder(),
         onRefusal: @escaping @Sendable (_ name: String, _ reason: String) -> Void
     ) {
-        (self.disk, self.rule, self.level, self.most, self.onRefusal) = (disk, rule, level, most, onRefusal)
+        (self.disk, self.rule, self.level, self.most) = (disk, rule, level, most)
+        (self.coder, self.onRefusal) = (coder, onRefusal)
     }
 
     /// Imports everything; stored images survive a power cut once this returns.
@@ -99,7 +101,7 @@ package struct ImageImport: Sendable {
             try disk.images.storeVerified(bytes, forKey: key, level: level, coder: coder, replacing: item.digest != nil)
             return .stored
         } catch {
-            guard error.code == .badImageData || error.code == .unsupportedFormat else { throw error }
+            guard [.badImageData, .unsupportedFormat, .tooLarge].contains(error.code) else { throw error }
             onRefusal(item.name, error.message)
             return .refused
         }

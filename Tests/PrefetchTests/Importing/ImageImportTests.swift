@@ -68,4 +68,22 @@ struct ImageImportTests {
         #expect(try disk.find(forKey: urls[1], atLeast: .none)?.bytes() == nil)
         #expect(try disk.find(forKey: urls[2], atLeast: .none)?.bytes() == image(2))
     }
+
+    @Test("An image over a limit is refused, and the others are imported")
+    func limits() async throws {
+        folder.write(image(0), to: "00001.png")
+        folder.write(GeneratedImage.png(seed: 1, width: 8, height: 8), to: "00002.png")
+        folder.write(image(2), to: "00003.png")
+        let list = try URLList(path: write((0..<3).map { "http://h/\($0)" }))
+        var limits = ImageCoder.Limits()
+        limits.maxPixels = 16
+        let refused = Locked<[String]>([])
+        let work = ImageImport(
+            into: try DiskCache(directory: folder.path("cache")), rule: .url, level: .decode, most: 1 << 20,
+            coder: ImageCoder(limits: limits)
+        ) { name, reason in refused.withLock { $0.append("\(name): \(reason)") } }
+        let tally = try await work.run(.numbered(try NumberedFolder(path: folder.path)), list: list)
+        #expect(tally == ImageImport.Tally(stored: 2, refused: 1))
+        #expect(refused.withLock { $0.count == 1 && $0[0].hasPrefix("00002.png: ") }, "\(refused.withLock { $0 })")
+    }
 }

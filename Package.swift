@@ -133,7 +133,8 @@ let package = Package(
         .testTarget(
             name: "PrefetchCommandsTests",
             dependencies: [
-                "PrefetchCommands", "Demonstration", "Origin", "prefetch-coord", "Prefetch", "Queue", "PrefetchModel",
+                "PrefetchCommands", "Demonstration", "Origin", "prefetch-coord", "Prefetch", "Queue", "Redis",
+                "PrefetchModel",
                 "WebImage", "TestSupport", "Threading",
             ],
             swiftSettings: settings),

@@ -1,5 +1,5 @@
 package struct HostReport: Sendable {
-    package enum State: String, Sendable {
+    package enum State: String, Sendable, CaseIterable {
         case silent
         /// Asked for back-off.
         case busy

@@ -181,43 +181,22 @@ struct BlacklistTests: FolderSuite {
             ["why", busy, "--batches", "0"] + at, exits: 66, says: "skipped nor stored by the newest 0 of 1 batch")
     }
 
-    @Test("workers shows who is there, who left and who was lost, or how to start one")
+    @Test("workers tells how to start one, and shows one that was killed as overdue")
     func workers() async throws {
         let redis = try await RedisServer(appendOnly: true)
-        let origin = try OriginServer()
-        origin.setFallback { _ in OriginResponse(status: 404) }
         let at = ["--redis", redis.url]
         let none = try await ran(["workers"] + at)
         #expect(none.stdout == "no workers\n")
         #expect(none.stderr == "start one: prefetch-worker --redis \(redis.url) --cache ./cache\n")
-        let file = list((0..<7).map { origin.url("/\($0)") })
-        try await ran(["submit", file, "--name", "mine"] + at)
-        let net = ["--cache", folder.path("cache"), "--allow-net", "127.0.0.0/8"]
-        let worker = try await ran(at + net + ["--burst"], of: "prefetch-worker")
-        let left = try await ran(["workers"] + at, says: "start one: prefetch-worker")
-        let lines = left.stdout.split(separator: "\n")
-        #expect(lines.count == 2 && lines[0] == "no workers", "\(left.stdout)")
-        #expect(lines[1].contains(":\(worker.pid)  left  finished 7 skipped 7  0 B  at 20"), "\(left.stdout)")
-
         let running = try await ChildProcess(
-            builtProduct("prefetch-worker"), at + net + ["--lease", "1s", "--max-concurrent-downloads", "32"])
-        var json = ""
-        while !json.contains(#":\#(running.pid)","state":"running""#) {
-            json = try await ran(["workers", "--json"] + at).stdout
+            builtProduct("prefetch-worker"), at + ["--cache", folder.path("cache"), "--lease", "1s"])
+        while !(try await ran(["workers"] + at).stdout.contains(":\(running.pid)  running")) {
             try #require(running.isRunning, "\(running.stderr)")
         }
-        #expect(json.hasPrefix(#"{"v":1,"queue":{"#) && json.contains(#","workers":[{"id":""#))
-        #expect(json.contains(#""pid":\#(running.pid),"version":""#))
-        #expect(json.contains(#""state":"left""#))
-        #expect(!json.contains(#""seen_seconds_ago":null,"lease_left_seconds":0"#))
-        let shown = try await ran(["workers"] + at)
-        #expect(
-            shown.stdout.contains(":\(running.pid)  running  in flight 0 of 32  finished 0 skipped 0  0 B  seen 0."))
-        #expect(shown.stderr == "")
         running.signal(SIGKILL)
         await running.wait()
         // Nobody reaps it: it stays overdue.
-        while !(try await ran(["workers"] + at).stdout.contains(":\(running.pid)  overdue  ")) {}
+        while !(try await ran(["workers"] + at).stdout.contains(":\(running.pid)  overdue")) {}
         // In a cache of its own, workers come with run.
         let own = folder.path("own")
         try await ran(["run", list(["http://none.test/"]), "--options", "fromCacheOnly", "--cache", own], exits: 3)
@@ -255,7 +234,7 @@ struct BlacklistTests: FolderSuite {
         #expect(usage.stdout.contains(#""png":{"count":3,"bytes":\#(sizes[..<3].reduce(0, +)),"#))
         #expect(usage.stdout.contains(#""jpeg":{"count":2,"bytes":\#(sizes[3...].reduce(0, +)),"#))
         let words = try await ran(["cache", "ls", "--summary"] + at)
-        #expect(words.stdout.hasPrefix("5 images, ") && words.stdout.contains("\n  png: 3 images, "))
+        #expect(words.stdout.contains("\nall                5  ") && words.stdout.contains("\npng                3  "))
 
         // What cannot be read is named, and the rest is shown all the same.
         let path = String(lines[2].prefix { $0 != "," })
@@ -268,7 +247,7 @@ struct BlacklistTests: FolderSuite {
         try await ran(["cache", "ls", "--cache", empty.path], exits: 66, says: "there is no cache in")
         _ = try DiskCache(directory: empty.path)
         #expect(try await ran(["cache", "ls", "--cache", empty.path], says: "there is no image in").stdout == "")
-        #expect(
-            try await ran(["cache", "ls", "--summary", "--cache", empty.path]).stdout == "0 images, 0 B, 0 B on disk\n")
+        let nothing = try await ran(["cache", "ls", "--summary", "--cache", empty.path])
+        #expect(nothing.stdout.hasSuffix("\nall                0    0 B      0 B\n"))
     }
 }

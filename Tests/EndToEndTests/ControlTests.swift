@@ -134,7 +134,7 @@ struct ControlTests {
         let name = try #require(try await remote.queue.workers.names().first)
         let prefix = String(name.dropLast())
         #expect(try await done(remote, ["pause", "--worker", prefix]).stdout == "paused worker \(name)\n")
-        #expect(try await done(remote, ["workers"]).stdout.contains("\(name)  running, paused  in flight 0 of 32"))
+        #expect(try await done(remote, ["workers"]).stdout.contains("\(name)  running, paused  0/32 "))
         let record = try await done(remote, ["workers", "--json"]).stdout
         #expect(
             record.contains(#""paused":true"#) && record.contains(#""max_concurrent_downloads":32"#), "\(record)")
@@ -170,12 +170,12 @@ struct ControlTests {
         let one = try await done(remote, ["set", "--worker", name, "--max-concurrent-downloads", "30"])
         #expect(one.stdout == "worker \(name): at most 30 transfers in flight\n")
         try await until { origin.requestCount() >= 50 }
-        try await until { try await done(remote, ["workers"]).stdout.contains("\(name)  running  in flight 30 of 30") }
+        try await until { try await done(remote, ["workers"]).stdout.contains("\(name)  running  30/30") }
         #expect(origin.requestCount() == 50)
         #expect(
             try await done(remote, ["set", "--worker", name, "--max-concurrent-downloads", "auto"]).stdout
                 == "worker \(name): auto: finds its number of transfers\n")
-        try await until { try await done(remote, ["workers"]).stdout.contains(" of auto ") }
+        try await until { try await done(remote, ["workers"]).stdout.contains("/auto ") }
         #expect(
             try await done(remote, ["set", "--worker", name, "--default"]).stdout
                 == "worker \(name): 20 at once, as set with --all\n")

@@ -65,7 +65,9 @@ struct DryRunTests: FolderSuite {
         let dry = try await ran(words)
         #expect(dry.stdout.contains("urls.txt: 9 lines, 7 URLs, 1 invalid\n"), "\(dry.stdout)")
         #expect(dry.stdout.contains("  duplicates    1\n  in the cache  0\n  to fetch      6\n"), "\(dry.stdout)")
-        #expect(dry.stdout.contains("\nhosts:\n  6  85.7%  127.0.0.1\n  1  14.2%  h.example\n"), "\(dry.stdout)")
+        #expect(
+            dry.stdout.contains("\nHOST       URLS  SHARE\n127.0.0.1     6  85.7%\nh.example     1  14.2%\n"),
+            "\(dry.stdout)")
         let ofTable = try json(await ran([command, table, "--dry-run", "--cache", cache, "--json"]))
         #expect(ofTable["urls"] as? Int == 5)
         _ = try await ran([command, bad, "--dry-run", "--cache", cache], exits: 65)
@@ -79,24 +81,5 @@ struct DryRunTests: FolderSuite {
         let fresh = try json(await ran(words + ["--json", "--refresh-cached"]))
         #expect(fresh["to_fetch"] as? Int == 6)
         #expect(origin.requestCount() == 2)
-    }
-
-    @Test("failures --by counts causes and hosts")
-    func failuresBy() async throws {
-        origin.setFallback { _ in OriginResponse(status: 404) }
-        let file = list(["a", "b", "c"].map { origin.url("/no/\($0)") } + [origin.url("/0"), "nothing"])
-        _ = try await ran(["run", file, "--cache", cache] + net, exits: 3)
-        let at = ["--cache", cache]
-        let causes = try await ran(["failures", "--by", "cause"] + at)
-        let lines = causes.stdout.split(separator: "\n")
-        #expect(lines.count == 2 && lines[0].hasPrefix("3   75.0%  httpError 404 -> correct the list; "), "\(lines)")
-        #expect(lines[1].hasPrefix("1   25.0%  invalidURL -> correct the lines: "), "\(lines)")
-        let hosts = try await ran(["failures", "--by", "host"] + at)
-        let table = "3   75.0%  127.0.0.1  httpError 404\n1   25.0%  (no host: invalid URL)  invalidURL\n"
-        #expect(hosts.stdout.hasPrefix(table + "httpError 404 -> "), "\(hosts.stdout)")
-        #expect(hosts.stdout.split(separator: "\n").count == 4, "\(hosts.stdout)")
-        let counts = try json(await ran(["failures", "--by", "cause", "--json"] + at))
-        #expect(counts["skipped"] as? Int == 4 && (counts["counts"] as? [Any])?.count == 2)
-        _ = try await ran(["failures", "--by", "colour"] + at, exits: 64)
     }
 }

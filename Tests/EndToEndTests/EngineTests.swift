@@ -184,7 +184,7 @@ struct EngineTests: FolderSuite {
         #expect(first.contains(#""tooLarge":1"#), "\(first)")
         let cache = ["--cache", folder.path("cache")]
         let causes = try await ran(["failures", "a", "--by", "cause"] + cache).stdout
-        #expect(causes.contains("tooLarge -> retry with a larger --max-pixels"), "\(causes)")
+        #expect(causes.contains("tooLarge  retry with a larger --max-pixels"), "\(causes)")
         let detail = try await ran(["failures", "a"] + cache).stdout
         #expect(
             detail.contains("25050 x 20000 pixels, the limit is 500000000 in all (--max-pixels raises it)"), "\(detail)"

@@ -130,7 +130,7 @@ struct ExportFormatTests: FolderSuite {
         let back = try await ran([
             "cache", "import", out, "--from", "files", "--list", file, "--cache", folder.path("b"),
         ])
-        #expect(back.stdout.hasPrefix("3 images imported"), "\(back.stdout)")
+        #expect(back.stdout.hasPrefix("3 imported"), "\(back.stdout)")
         // As many lines as one folder has stay flat.
         try await fetch(list(Array(lines.prefix(10_000)), "flat.txt"), ["--out", folder.path("flat")])
         #expect(folder.read("flat/010000.jpg") == body(1))
@@ -199,13 +199,13 @@ struct ExportFormatTests: FolderSuite {
             let back = try await ran([
                 "cache", "import", path, "--from", "sdwebimage", "--list", file, "--cache", other,
             ])
-            #expect(back.stdout == "6 images imported, 0 were there, 2 without a file\n")
+            #expect(back.stdout == "6 imported, 0 there already, 2 without a file\n")
             let copy = try DiskCache(directory: other)
             for index in 0..<6 { #expect(try copy.find(forKey: url(index), atLeast: .none)?.bytes() == body(index)) }
             let again = try await ran([
                 "cache", "import", path, "--from", "sdwebimage", "--list", file, "--cache", other,
             ])
-            #expect(again.stdout == "0 images imported, 6 were there, 2 without a file\n")
+            #expect(again.stdout == "0 imported, 6 there already, 2 without a file\n")
         }
     }
 
@@ -309,7 +309,7 @@ struct ExportFormatTests: FolderSuite {
         let manifest = try await ran([
             "cache", "import", folder.path("m.jsonl"), "--from", "jsonl", "--cache", folder.path("b"),
         ])
-        #expect(manifest.stdout == "6 images imported, 0 were there\n")
+        #expect(manifest.stdout == "6 imported, 0 there already\n")
         for name in ["a", "b"] {
             let disk = try DiskCache(directory: folder.path(name))
             for index in 0..<6 { #expect(try disk.find(forKey: url(index), atLeast: .none)?.bytes() == body(index)) }
@@ -321,7 +321,7 @@ struct ExportFormatTests: FolderSuite {
             "cache", "import", folder.path("site"), "--from", "folder", "--base-url", "https://example.org/", "--cache",
             folder.path("c"),
         ])
-        #expect(site.stdout == "1 image imported, 0 were there\n")
+        #expect(site.stdout == "1 imported, 0 there already\n")
         let disk = try DiskCache(directory: folder.path("c"))
         #expect(try disk.find(forKey: "https://example.org/a%20b/%C3%BC.png", atLeast: .none)?.bytes() == body(0))
         try await ran(["cache", "import", files, "--from", "files", "--cache", folder.path("d")], exits: 64)

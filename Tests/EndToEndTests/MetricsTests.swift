@@ -39,13 +39,6 @@ struct MetricsTests {
         return (server, try #require(Int(match.1)))
     }
 
-    /// The line of a sample of the queue that is called `default`.
-    private static func line(_ sample: String) -> String {
-        let parts = sample.split(separator: " ")
-        let labels = parts[0].contains("{") ? "," + parts[0].split(separator: "{")[1] : "}"
-        return "\(parts[0].split(separator: "{")[0]){queue=\"default\"\(labels) \(parts[1])"
-    }
-
     /// A batch with an end of every kind of worker behind it.
     private func batch() async throws -> RemoteBatch {
         let b = try await RemoteBatch()
@@ -60,46 +53,6 @@ struct MetricsTests {
         let fields: [RedisArgument] = ["t27", "3", "t69", "1", "d6", "200300000", "a0", "5", "a1", "4"]
         _ = try await b.queue.connection.command(["HSET", RedisArgument(b.queue.keys.batch("mine"))] + fields)
         return b
-    }
-
-    @Test("What is told agrees with status")
-    func figures() async throws {
-        let b = try await batch()
-        let metrics = try await b.coord(["metrics"])
-        #expect(await metrics.wait() == .exited(0), "\(metrics.stderr)")
-        let text = metrics.stdout
-        for line in [
-            "prefetch_redis_up 1", "prefetch_urls_total{batch=\"mine\",outcome=\"downloaded\"} 3",
-            "prefetch_urls_total{batch=\"mine\",outcome=\"httpError\"} 1", "prefetch_batch_urls{batch=\"mine\"} 10",
-            "prefetch_batch_state{batch=\"mine\",state=\"running\"} 1", "prefetch_in_flight_downloads 21",
-            "prefetch_retrying_downloads 6", "prefetch_workers{state=\"running\"} 1",
-            "prefetch_workers{state=\"trouble\"} 1", "prefetch_workers{state=\"paused\"} 1",
-            "prefetch_workers{state=\"overdue\"} 0", "prefetch_running_batches 1", "prefetch_queue_paused 0",
-            "prefetch_queue_jobs{state=\"waiting\"} 3", "prefetch_queue_jobs{state=\"claimed\"} 0",
-            "prefetch_attempts_total{batch=\"mine\",result=\"good\"} 4",
-            "prefetch_attempts_total{batch=\"mine\",result=\"failed\"} 5",
-            "prefetch_fetch_duration_seconds_bucket{batch=\"mine\",le=\"0.064\"} 0",
-            "prefetch_fetch_duration_seconds_bucket{batch=\"mine\",le=\"0.128\"} 3",
-            "prefetch_fetch_duration_seconds_bucket{batch=\"mine\",le=\"131.072\"} 3",
-            "prefetch_fetch_duration_seconds_bucket{batch=\"mine\",le=\"+Inf\"} 4",
-            "prefetch_fetch_duration_seconds_sum{batch=\"mine\"} 200.3",
-            "prefetch_fetch_duration_seconds_count{batch=\"mine\"} 4", "prefetch_workers_lost_total 0",
-            "prefetch_jobs_reclaimed_total 0", "prefetch_urls_reclaimed_total 0",
-        ] {
-            let line = Self.line(line)
-            #expect(text.split(separator: "\n").contains(Substring(line)), "\(line) in\n\(text)")
-        }
-        // Every outcome has its line from the beginning, so that a rate knows where it began.
-        let outcomes = text.split(separator: "\n").filter { $0.hasPrefix("prefetch_urls_total{queue=\"default\",") }
-        #expect(outcomes.count == PrefetchOutcome.allCases.count)
-        _ = try await b.queue.control.pause(.batch("mine"))
-        let paused = try await b.coord(["metrics", "--format", "openmetrics"])
-        #expect(await paused.wait() == .exited(0))
-        #expect(paused.stdout.contains("prefetch_batch_state{queue=\"default\",batch=\"mine\",state=\"paused\"} 1\n"))
-        #expect(paused.stdout.contains("# TYPE prefetch_urls counter\n") && paused.stdout.hasSuffix("# EOF\n"))
-        #expect(!paused.stdout.contains("# TYPE prefetch_urls_total"))
-        await b.redis.kill9()
-        #expect(await (try await b.coord(["metrics"])).wait() == .exited(69))
     }
 
     @Test(
@@ -299,61 +252,6 @@ struct MetricsTests {
             let child = try await b.shell("cd '\(Self.docs.path())' && promtool \(command)")
             #expect(await child.wait() == .exited(0), "\(command): \(child.stdout) \(child.stderr)")
             #expect(child.stdout.contains(said), "\(child.stdout)")
-        }
-    }
-
-    @Test("The page names every metric, the alerts use no other")
-    func documented() async throws {
-        let b = try await batch()
-        let disk = try DiskCache(directory: b.folder.path("cache"))
-        _ = try disk.account.usage()
-        let metrics = try await b.coord(["metrics", "--cache", b.folder.path("cache")])
-        #expect(await metrics.wait() == .exited(0), "\(metrics.stderr)")
-        let root = Self.docs
-        let page = try String(contentsOf: root.appending(path: "METRICS.md"), encoding: .utf8)
-        let alerts = try String(contentsOf: root.appending(path: "alerts.yaml"), encoding: .utf8)
-        let names = Set(metrics.stdout.matches(of: /# TYPE (prefetch_[a-z_]+)/).map { String($0.1) })
-        #expect(names.count > 20)
-        for name in names { #expect(page.contains("`\(name)`"), "\(name)") }
-        let dashboard = try String(contentsOf: root.appending(path: "grafana.json"), encoding: .utf8)
-        // Alerts and dashboard: no name that is not told, samples of the histogram apart.
-        let told = names.union(["_bucket", "_sum", "_count"].map { "prefetch_fetch_duration_seconds\($0)" })
-            .union([
-                "prefetch_batch_last_completion_timestamp_seconds", "prefetch_workers_held_since_timestamp_seconds",
-                // Of workers, and there is none here.
-                "prefetch_limit_seconds_total", "prefetch_name_queries", "prefetch_name_window",
-                "prefetch_waiting_names",
-            ])
-        for text in [alerts, dashboard] {
-            let used = Set(text.matches(of: /prefetch_[a-z_]+/).map { String($0.0) })
-            #expect(used.count > 8 && used.subtracting(told) == [])
-        }
-        #expect(try expressions().count > 20)
-        let panels =
-            try #require(
-                try JSONSerialization.jsonObject(with: Data(dashboard.utf8)) as? [String: Any])["panels"]
-            as? [[String: Any]]
-        #expect(panels?.count ?? 0 > 10)
-    }
-
-    @Test("Workers that are lost are counted, with their jobs and the URLs of those that were open")
-    func losses() async throws {
-        let b = try await RemoteBatch()
-        _ = try await b.submit((0..<10).map { "http://192.0.2.1/\($0).png" }, as: "s")
-        for name in ["lost", "left"] {
-            #expect(try await b.queue.workers.join(worker: name, lease: 600_000, about: []))
-        }
-        _ = try await b.queue.jobs.claim(worker: "lost", sequence: 1, count: 2, lease: 600_000)
-        try await b.settle("s", 1, "http://192.0.2.1/1.png", .downloaded)
-        _ = try await b.queue.workers.reap(worker: "lost")
-        try await b.queue.jobs.release(worker: "left", leaving: true)
-        // A name that is registered no more, and one that never was.
-        for name in ["lost", "nobody"] { _ = try await b.queue.workers.reap(worker: name) }
-        let metrics = try await b.coord(["metrics"])
-        #expect(await metrics.wait() == .exited(0), "\(metrics.stderr)")
-        for (name, value) in [("workers_lost", 1), ("jobs_reclaimed", 2), ("urls_reclaimed", 7)] {
-            #expect(
-                metrics.stdout.contains("\nprefetch_\(name)_total{queue=\"default\"} \(value)\n"), "\(metrics.stdout)")
         }
     }
 }

@@ -22,6 +22,8 @@ struct AnswerTests {
     }
 
     /// A member of JSON a line.
+    private static func lines(_ object: some Shown) -> [String] { lines(object.json) }
+
     private static func lines(_ json: JSONText) -> [String] {
         json.text.replacing(",\"", with: ",\n\"").split(separator: "\n").map(String.init)
     }
@@ -55,8 +57,8 @@ struct AnswerTests {
         (open.isPaused, open.deadline, open.finishAt, open.slot) = (true, Self.at + 60_000, "99%", "home")
         let load = WorkerLoad(snapshot.workers)
         try Self.expect(
-            Self.lines(LookJSON.adding(snapshot, to: BatchJSON.object(snapshot.status)))
-                + Self.lines(BatchJSON.object(done))
+            Self.lines(BatchAnswer(snapshot.status, snapshot))
+                + Self.lines(BatchAnswer(done))
                 + [snapshot.status, done, open].map { BatchText.line($0, load) }
                 + BatchText.summary(done) + [BatchText.limits(open) ?? "", BatchText.continuing(open)], is: "batch")
     }
@@ -79,7 +81,7 @@ struct AnswerTests {
     func workers() throws {
         let records = snapshot.workers.sorted { $0.key < $1.key }.map(\.value) + Self.gone
         try Self.expect(
-            records.flatMap { Self.lines(WorkerText.object($0)) } + records.map(WorkerText.line), is: "workers")
+            records.flatMap { Self.lines($0) } + SheetTable(records).lines, is: "workers")
     }
 
     private var queue: QueueSnapshot {
@@ -99,12 +101,14 @@ struct AnswerTests {
     @Test("The health of a queue, its limit and its caches")
     func health() throws {
         let limit = RunLimit(workers: snapshot.workers, batches: [snapshot.status])
+        let health = Health(queue: queue, lost: ["node-c:7"], statuses: [snapshot.status])
+        let about = QueueAnswer(name: "default", settings: queue.orders)
         try Self.expect(
-            Self.lines(HealthText.object(queue, lost: ["node-c:7"], [snapshot.status]))
-                + HealthText.lines(queue, lost: ["node-c:7"], noWorker: true)
-                + Self.lines(LimitText.object(limit))
-                + Self.lines(CacheLoad(snapshot.workers.values.map(\.report)).object)
-                + [QueueText.line(queue.orders, words: " --queue q") ?? ""], is: "health")
+            Self.lines(health)
+                + health.lines(noWorker: true)
+                + Self.lines(limit)
+                + Self.lines(CacheLoad(snapshot.workers.values.map(\.report)).unlessUnknown)
+                + [about.line(words: " --queue q") ?? ""], is: "health")
     }
 
     @Test("The page of metrics in both formats")
@@ -120,11 +124,11 @@ struct AnswerTests {
 
     @Test("Failures one by one, by cause and by host")
     func failuresByCategory() throws {
-        var lines = Self.failures.flatMap { Self.lines(BatchJSON.failure($0)) }
+        var lines = Self.failures.flatMap { Self.lines($0) }
         for category in FailureCounts.Category.allCases {
-            var counts = FailureCounts(by: category)
+            var counts = FailureCounts(by: category, of: "b")
             for failure in Self.failures { counts.note(failure) }
-            lines += Self.lines(counts.json(batch: "b")) + counts.lines + [counts.note ?? ""]
+            lines += Self.lines(counts) + counts.sheet.lines + counts.sheet.notes
         }
         try Self.expect(lines, is: "failures")
     }
@@ -143,8 +147,8 @@ struct AnswerTests {
         var rest = OpenURL(index: 9, state: .notPushed)
         rest.detail = "1200"
         try Self.expect(
-            Self.lines(none.object) + [none.unknown] + Self.lines(known.object) + known.lines
-                + [open, rest].flatMap { Self.lines(OpenURLText.object($0)) + [OpenURLText.line($0, at: Self.at)] },
+            Self.lines(none) + [none.unknown] + Self.lines(known) + known.lines
+                + [open, rest].flatMap { Self.lines($0) + [OpenURLText.line($0, at: Self.at)] },
             is: "why")
     }
 
@@ -160,7 +164,7 @@ struct AnswerTests {
         skipped.host = "img-02"
         let lines = [ExportedLine(result, image: image), skipped]
         try Self.expect(
-            lines.flatMap { Self.lines(BatchJSON.line($0)) + Self.lines(BatchJSON.sample($0)) }
+            lines.flatMap { Self.lines($0) + Self.lines($0.sample) }
                 + [BatchTable.Form.commas, .tabs].flatMap { form in
                     let table = BatchTable(form: form, columns: ["caption", "url"])
                     return [table.head] + lines.map(table.line)
@@ -179,20 +183,21 @@ struct AnswerTests {
             findings.add(BatchCheck.Finding(batch: "b", invariant: "I2", message: message))
         }
         let place = BatchCache(id: "c1", host: "img-02", directory: "/srv/images")
+        let fsck = FsckAnswer(
+            ids: ["b"], findings: findings, elsewhere: [("b", [place: 3])], dead: ([[1, 2]], 4),
+            commands: [("remove it", "rm b")])
         try Self.expect(
-            events.map { EventJSON.object($0).text }
-                + [RateEvents().object(snapshot.status, WorkerLoad(snapshot.workers)).text]
-                + finding.lines + [finding.object.text]
-                + findings.shown.map(FsckText.line)
-                + [FsckText.object(["b"], findings, [("b", [place: 3])], ([[1, 2]], 4), ["rm b"]).text]
-                + [CacheText.elsewhere([place: 3]) ?? ""], is: "others")
+            events.map { EventAnswer($0).json.text }
+                + [RateEvents().event(snapshot.status, WorkerLoad(snapshot.workers)).json.text]
+                + finding.lines + [finding.json.text]
+                + fsck.sheet.lines + fsck.sheet.notes + [fsck.json.text], is: "others")
     }
 
     @Test("The page of a batch")
     func report() throws {
-        var page = ReportPage(look: snapshot)
+        var page = BatchPage(snapshot: snapshot)
         page.failures = Self.failures
         page.names = NameReport("1204 1200 2 1 1 30 64 12 0") ?? NameReport()
-        try Self.expect([page.html.text], is: "report")
+        try Self.expect([page.page.text], is: "report")
     }
 }

@@ -31,7 +31,7 @@ struct BrokenBatchTests {
         #expect(second != first)
         #expect(try await open() == second)
         #expect(
-            HealthText.broken(first, "2 open URLs are in no job")
+            Health.broken(first, "2 open URLs are in no job")
                 == "\(first) cannot end (2 open URLs are in no job): remove it with prefetch-coord rm --force \(first)")
     }
 }

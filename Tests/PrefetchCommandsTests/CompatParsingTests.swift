@@ -75,7 +75,7 @@ struct CompatParsingTests {
                 == #"http://me:***@h/\x1b[2J  httpError 404  3 times, first 2026-08-05T12:41:07Z, last 2026-08-05T12:41:08Z, by urls-7f3a"#
         )
         #expect(
-            FailedURLText.object(failed).text
+            failed.json.text
                 == #"{"url":"http://me:***@h/\u001b[2J","outcome":"httpError","http_status":404,"first":"2026-08-05T12:41:07Z","last":"2026-08-05T12:41:08Z","count":3,"next":"2026-08-17T02:27:48Z","batch":"urls-7f3a","detail":"the server says 404"}"#
         )
     }

@@ -187,24 +187,27 @@ struct FailureRemedyTests {
             + (0..<2).map { _ in failure("b", .refused, .robots) }
             + [failure("a", .timeout), failure("c", .httpError, nil, 404)]
             + [failure("b", .refused, .closedNetwork), failure("b", .refused, .deniedNetwork)]
-        var causes = FailureCounts(by: .cause)
-        var hosts = FailureCounts(by: .host)
+        var causes = FailureCounts(by: .cause, of: "x")
+        var hosts = FailureCounts(by: .host, of: "x")
         for failure in failures {
             causes.note(failure)
             hosts.note(failure)
         }
-        let lines = causes.lines
-        #expect(lines.count == 5 && lines[0].hasPrefix("4   44.4%  httpError 404 -> correct the list"))
-        #expect(lines[1].hasPrefix("2   22.2%  refused -> retry without --robots"))
-        #expect(lines.contains { $0.hasPrefix("1   11.1%  refused -> open the networks") })
-        #expect(lines.contains("1   11.1%  refused (deniedNetwork)"))
+        let lines = causes.sheet.lines
+        #expect(lines.count == 6 && lines[0] == "URLS  SHARE  CAUSE          WHAT HELPS")
+        #expect(lines[1].hasPrefix("   4  44.4%  httpError 404  correct the list"))
+        #expect(lines[2].hasPrefix("   2  22.2%  refused        retry without --robots"))
+        #expect(lines.contains { $0.hasPrefix("   1  11.1%  refused        open the networks") })
+        #expect(lines.contains("   1  11.1%  refused        deniedNetwork"))
+        let table = hosts.sheet.lines
         #expect(
-            hosts.lines.prefix(3) == [
-                "4   44.4%  a  httpError 404", "4   44.4%  b  refused", "1   11.1%  c  httpError 404",
+            table.prefix(4) == [
+                "URLS  SHARE  HOST  CAUSE", "   4  44.4%  a     httpError 404", "   4  44.4%  b     refused",
+                "   1  11.1%  c     httpError 404",
             ])
-        #expect(hosts.lines.count == 5 && hosts.lines[3].hasPrefix("httpError 404 -> correct the list"))
-        #expect(hosts.lines[4].hasPrefix("refused -> retry without --robots"))
-        let json = hosts.json(batch: "x").text
+        #expect(table.count == 6 && table[4].hasPrefix("httpError 404: correct the list"))
+        #expect(table[5].hasPrefix("refused: retry without --robots"))
+        let json = hosts.json.text
         #expect(
             json.contains(
                 #"{"host":"a","cause":"httpError","reason":null,"http_status":404,"remedy":"correct the list"#))

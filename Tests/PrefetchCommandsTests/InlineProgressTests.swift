@@ -35,12 +35,12 @@ struct InlineProgressTests {
         var load = WorkerLoad()
         (load.workers, load.report.inFlight) = (2, 900)
         #expect(
-            events.object(status(400), load).text
+            events.event(status(400), load).json.text
                 == #"{"event":"rate","finished":400,"total":1000,"rate":100,"eta_s":6,"MBps":1,"in_flight":600,"limit":null}"#
         )
         (load.paused, load.idle) = (2, 2)
-        #expect(events.object(status(400), load).text.contains(#""eta_s":null"#))
-        #expect(RateEvents().object(status(0), WorkerLoad()).text.contains(#""rate":0,"eta_s":null,"MBps":0"#))
+        #expect(events.event(status(400), load).json.text.contains(#""eta_s":null"#))
+        #expect(RateEvents().event(status(0), WorkerLoad()).json.text.contains(#""rate":0,"eta_s":null,"MBps":0"#))
     }
 
     @Test func loadsOfWorkersAddUp() {

@@ -97,9 +97,9 @@ struct LimitTextTests {
 
     @Test("As JSON: cause, detail, option and workers; null without a running batch")
     func json() {
-        #expect(LimitText.object(nil).text == "null")
+        #expect((nil as RunLimit?).json.text == "null")
         #expect(
-            LimitText.object(Self.limit(.resolver) { $0.report.names = Self.names(2) }).text
+            Self.limit(.resolver) { $0.report.names = Self.names(2) }.json.text
                 == #"{"cause":"resolver","detail":"2 names wait for it","option":"--dns-servers","workers":2,"of_workers":2}"#
         )
     }

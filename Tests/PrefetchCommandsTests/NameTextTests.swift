@@ -13,14 +13,14 @@ struct NameTextTests {
 
     @Test("A worker's line has the names that it asked for, those that wait, and a silence")
     func lines() {
-        #expect(NameText.line(NameReport()) == nil)
-        #expect(NameText.line(report { $0.queries = 1204 }) == "names 1,204 asked")
+        #expect(NameReport().line == "")
+        #expect(report { $0.queries = 1204 }.line == "1,204 asked")
         let busy = report { ($0.queries, $0.waiting, $0.window) = (1204, 12, 64) }
-        #expect(NameText.line(busy) == "names 1,204 asked, 12 waiting (64 at once)")
+        #expect(busy.line == "1,204 asked, 12 waiting (64 at once)")
         let silent = report { ($0.queries, $0.waiting, $0.silence) = (5, 3, 7400) }
-        #expect(NameText.line(silent) == "names: 3 waiting, no answer for 7.4 s")
-        #expect(NameText.object(silent).text.contains(#""silent_seconds":7.4"#))
-        #expect(NameText.object(busy).text.contains(#""silent_seconds":null"#))
+        #expect(silent.line == "3 waiting, no answer for 7.4 s")
+        #expect(silent.json.text.contains(#""silent_seconds":7.4"#))
+        #expect(busy.json.text.contains(#""silent_seconds":null"#))
     }
 
     @Test("A report has a section of them if any were asked")
@@ -28,10 +28,10 @@ struct NameTextTests {
         let status = BatchStatus(
             id: "urls-7f3a", state: .done, total: 0, counts: PrefetchCounts(), created: 1_800_000_000_000,
             ended: 1_800_000_060_000, at: 1_800_000_070_000)
-        var page = ReportPage(look: BatchSnapshot(at: status.at, status: status))
-        #expect(!page.html.text.contains("<h2>Names</h2>"))
+        var page = BatchPage(snapshot: BatchSnapshot(at: status.at, status: status))
+        #expect(!page.page.text.contains("<h2>Names</h2>"))
         page.names = report { ($0.queries, $0.answered, $0.unanswered) = (30, 20, 10) }
-        let text = page.html.text
+        let text = page.page.text
         #expect(text.contains("<h2>Names</h2>") && text.contains("no answer") && !text.contains("resolver failed"))
     }
 

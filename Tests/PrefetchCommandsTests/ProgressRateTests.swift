@@ -117,7 +117,7 @@ struct ProgressRateTests {
         #expect(line.contains(" rate=100/s MBps=0.1 ") && line.contains(" eta=50s"), "\(line)")
         var events = RateEvents()
         _ = events.isDue(status)
-        #expect(events.object(status, load).text.contains(#""rate":100,"eta_s":50,"MBps":0.1"#))
+        #expect(events.event(status, load).json.text.contains(#""rate":100,"eta_s":50,"MBps":0.1"#))
         var history = DashHistory()
         history.add(status)
         #expect(history.rate.eta(status, load) == 50)

@@ -22,7 +22,7 @@ package struct URLFacts: Sendable {
     package var unread: [String] = []
     package var batchCount: Int
 
-    package enum ListingState: String, Sendable {
+    package enum ListingState: String, Sendable, CaseIterable {
         /// It is not requested.
         case listed
         /// The next batch that has it requests it.

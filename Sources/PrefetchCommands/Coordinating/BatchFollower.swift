@@ -62,11 +62,11 @@ struct BatchFollower: Sendable {
         var named: Set<ByteText> = []
         var rates = RateEvents()
         while let events = try await following.next() {
-            if !events.isEmpty { Console.draw(events.map { EventJSON.object($0).text + "\n" }.joined()) }
+            if !events.isEmpty { Console.draw(events.map { EventAnswer($0).json.text + "\n" }.joined()) }
             let status = await following.status
             let hasEnded = await following.hasEnded
             if let status, !hasEnded, rates.isDue(status) {
-                Console.draw(rates.object(status, await load(status)).text + "\n")
+                Console.draw(rates.event(status, await load(status)).json.text + "\n")
             }
             if let status, status.counts[.refused] > named.count || hasEnded { try await tellRefusals(&named) }
             if hasEnded { return status }

@@ -68,7 +68,7 @@ struct BatchOutput: Sendable {
                 written.lines += lines
                 written.images += images
             }
-            return file != nil || (!Console.isOutputClosed && Console.outputError == nil)
+            return file != nil || Console.takesMore
         }
         var table: BatchTable?
         if let form = text.table { table = BatchTable(form: form, columns: try await export.columnNames()) }
@@ -138,7 +138,7 @@ struct BatchOutput: Sendable {
         let text = column.map { column in
             { @Sendable (line: ExportedLine) in Array(ShownURL.text(line.result.columns?[column] ?? "").utf8) }
         }
-        try await export.fill(shards, caption: text) { Array((BatchJSON.sample($0).text + "\n").utf8) }
+        try await export.fill(shards, caption: text) { Array(($0.sample.text + "\n").utf8) }
         let tally = shards.tally
         Console.note(
             "\(TerminalText.escaped(path)): \(Wording.count(tally.images, "image")) in \(Wording.count(tally.shards, "archive")), "
@@ -268,7 +268,7 @@ extension BatchOutput {
         /// A line with its end; empty where there is nothing to say.
         func line(_ line: ExportedLine) -> String {
             switch self {
-            case .jsonl: return BatchJSON.line(line).text + "\n"
+            case .jsonl: return line.json.text + "\n"
             // Written by ``BatchTable``, which knows the columns of all lines.
             case .csv, .tsv: return ""
             case .failed:

@@ -21,7 +21,7 @@ struct BatchReport: Sendable {
 
     func write(to path: String?, overwrites: Bool) async throws {
         if let path { try await check(path, overwrites: overwrites) }
-        let text = try await page().html.text
+        let text = try await page().page.text
         guard let path else { return Console.print(Array(text.utf8)) }
         let file = try OutputFile(path: path)
         try file.write(Array(text.utf8))
@@ -34,14 +34,16 @@ struct BatchReport: Sendable {
         let chain = try await BatchChain.read(id, queue: queue)
         try ReplacedFile.refuse(path, over: BatchOutput.lists(of: chain) + [listPath].compactMap { $0 })
         guard !overwrites, let file = ReplacedFile(path) else { return }
-        guard ReportPage.isReport(file.head(4096), of: id) else { throw file.refusal("a report of this batch") }
+        guard HTMLPage.isPage(file.head(4096), titled: BatchPage.title(of: id)) else {
+            throw file.refusal("a report of this batch")
+        }
     }
 
-    private func page() async throws -> ReportPage {
+    private func page() async throws -> BatchPage {
         guard let look = try await queue.views.look(at: id) else {
             throw PrefetchError(.notFound, "there is no batch '\(id)'", hint: "see them all: prefetch-coord status")
         }
-        var page = ReportPage(look: look)
+        var page = BatchPage(snapshot: look)
         page.names = try await queue.workerRecords.all().filter { look.counts[$0.id] != nil }
             .compactMap(\.report.names).reduce(NameReport(), +)
         page.failures = try await failures(look.status)
@@ -53,12 +55,12 @@ struct BatchReport: Sendable {
         do throws(PrefetchError) {
             try await FailureReader(queue: queue, status: status, listPath: listPath).forEach { failure in
                 failures.append(failure)
-                return failures.count < ReportPage.maxFailures
+                return failures.count < BatchPage.maxFailures
             }
         } catch {
             guard listPath == nil, error.kind == .notFound || error.kind == .unreadableList else { throw error }
             // Some skipped URLs have only an outcome, and the list is gone: show those with details.
-            failures = try await queue.results.someFailures(of: id, most: ReportPage.maxFailures)
+            failures = try await queue.results.someFailures(of: id, most: BatchPage.maxFailures)
                 .sorted { $0.key < $1.key }.map(\.value)
         }
         return failures

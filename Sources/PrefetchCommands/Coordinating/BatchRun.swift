@@ -281,7 +281,7 @@ extension BatchRun {
         if let report { return try await report(queue, status) }
         let failure = await write(queue, status.id, stop)
         if settings.json {
-            Console.print(BatchJSON.object(status).text)
+            Console.print(BatchAnswer(status).line)
         } else if settings.verbosity > .silent {
             for line in BatchText.summary(status) { Console.print(line) }
             let chain = try await BatchChain.read(status.id, queue: queue)
@@ -301,7 +301,7 @@ extension BatchRun {
     ) async throws -> Int32 {
         Console.note(BatchText.nothingSkipped(newest))
         if let failure = await write(queue, newest.id, stop) { throw failure }
-        if settings.json { Console.print(BatchJSON.object(newest).text) }
+        if settings.json { Console.print(BatchAnswer(newest).line) }
         return 0
     }
 

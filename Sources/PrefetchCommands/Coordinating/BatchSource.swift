@@ -51,7 +51,7 @@ enum BatchSource: Sendable {
             return nil
         }
         if let broken = running.broken {
-            Console.note("note: \(HealthText.broken(running.id, broken)); this is a new batch")
+            Console.note("note: \(Health.broken(running.id, broken)); this is a new batch")
             return nil
         }
         let differences = arguments.options.differences(from: running.options) + endings(arguments, running)

@@ -44,9 +44,9 @@ struct BlacklistListCommand: AsyncParsableCommand {
             var count = 0
             try await session.queue.failedURLs.forEach { group throws(PrefetchError) in
                 count += group.count
-                let lines = group.map { (json ? FailedURLText.object($0).text : FailedURLText.line($0)) + "\n" }
+                let lines = group.map { (json ? $0.json.text : FailedURLText.line($0)) + "\n" }
                 Console.print(Array(lines.joined().utf8))
-                return !Console.isOutputClosed && Console.outputError == nil
+                return Console.takesMore
             }
             if count == 0 { Console.note("the blacklist is empty") }
         }

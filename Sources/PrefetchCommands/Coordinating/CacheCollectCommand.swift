@@ -63,11 +63,11 @@ struct CacheCollectCommand: ParsableCommand {
                 let isEmptied = plan.remaining.count == 0 && plan.spared.count == 0
                 let whole = isEmptied ? "everything in" : "of \(Wording.count(all.count + plan.remaining.count)) in"
                 try confirmation.ask(
-                    "remove \(images(all)), \(whole) \(TerminalText.escaped(disk.directory))", "cache gc")
+                    "remove \(all.text), \(whole) \(TerminalText.escaped(disk.directory))", "cache gc")
             }
         }
         let report = try sweep(disk, rules) { image in if verbose { tell(image) } }
-        if json { Console.print(members(report).text) } else { summary(report).forEach { Console.print($0) } }
+        try CollectAnswer(isDryRun: dryRun, report: report).sheet(rules).print(asJSON: json)
     }
 
     private func sweep(
@@ -88,52 +88,54 @@ struct CacheCollectCommand: ParsableCommand {
     }
 
     private func tell(_ image: SweptImage) {
-        let rule = image.isExpired ? "max-age" : "max-size"
-        if json {
-            Console.print(
-                JSONText.object([
-                    ("path", .string(image.path)), ("rule", .string(rule)), ("allocated_bytes", .int(image.size)),
-                    ("date", .string(UTCTime.text(seconds: image.date))),
-                ]).text)
-        } else {
-            Console.print(
-                "\(rule): \(TerminalText.escaped(image.path)), \(Wording.bytes(image.size)), \(UTCTime.text(seconds: image.date))"
-            )
-        }
+        Console.print(
+            json
+                ? image.json.text
+                : "\(image.rule): \(TerminalText.escaped(image.path)), \(Wording.bytes(image.size)), \(UTCTime.text(seconds: image.date))"
+        )
     }
+}
 
-    private func members(_ report: SweepReport) -> JSONText {
-        func sum(_ sum: SweepReport.Sum) -> JSONText {
-            .object([("count", .int(sum.count)), ("allocated_bytes", .int(sum.size))])
-        }
-        return .object([
-            ("v", .int(1)), ("dry_run", .bool(dryRun)), ("expired", sum(report.expired)),
-            ("evicted", sum(report.evicted)), ("spared", sum(report.spared)), ("remaining", sum(report.remaining)),
-            ("temporary_files", .int(report.temporaryFiles)), ("moved_aside", .int(report.movedAside)),
-        ])
-    }
+/// What was removed from a cache, or would be.
+struct CollectAnswer: Record {
+    let isDryRun: Bool
+    let report: SweepReport
 
-    private func images(_ sum: SweepReport.Sum) -> String {
-        "\(Wording.count(sum.count)) image\(sum.count == 1 ? "" : "s"), \(Wording.bytes(sum.size)) on disk"
-    }
+    static let fields: [Field<CollectAnswer>] = [
+        .version, Field("dry_run", \.isDryRun), Field("expired", \.report.expired),
+        Field("evicted", \.report.evicted), Field("spared", \.report.spared), Field("remaining", \.report.remaining),
+        Field("temporary_files", \.report.temporaryFiles), Field("moved_aside", \.report.movedAside),
+    ]
 
-    private func summary(_ report: SweepReport) -> [String] {
-        let verb = dryRun ? "would remove" : "removed"
-        var lines: [String] = []
-        if maxAge != nil { lines.append("\(verb) for --max-age: \(images(report.expired))") }
-        if maxSize != nil { lines.append("\(verb) for --max-size, the oldest: \(images(report.evicted))") }
-        if report.spared.count > 0 {
-            lines.append("kept, fetched by a running batch or in use: \(images(report.spared))")
-        }
-        let litter = report.temporaryFiles + report.movedAside
-        if litter > 0 {
-            lines.append(
+    func sheet(_ rules: SweepRules) -> Sheet {
+        var sheet = Sheet(self)
+        let verb = isDryRun ? "would remove" : "removed"
+        if rules.maxAge != nil { sheet.add("\(verb) for --max-age: \(report.expired.text)") }
+        if rules.maxSize != nil { sheet.add("\(verb) for --max-size, the oldest: \(report.evicted.text)") }
+        if report.spared.count > 0 { sheet.add("kept, fetched by a running batch or in use: \(report.spared.text)") }
+        if report.temporaryFiles + report.movedAside > 0 {
+            sheet.add(
                 "\(verb) besides: temporary files \(Wording.count(report.temporaryFiles)), moved aside "
                     + Wording.count(report.movedAside))
         }
-        lines.append("\(dryRun ? "would be left" : "left"): \(images(report.remaining))")
-        return lines
+        sheet.add("\(isDryRun ? "would be left" : "left"): \(report.remaining.text)")
+        return sheet
     }
+}
+
+extension SweepReport.Sum: Record {
+    static let fields: [Field<SweepReport.Sum>] = [Field("count", \.count), Field("allocated_bytes", \.size)]
+
+    var text: String { "\(Wording.count(count, "image")), \(Wording.bytes(size)) on disk" }
+}
+
+extension SweptImage: Record {
+    static let fields: [Field<SweptImage>] = [
+        Field("path", \.path), Field("rule", \.rule), Field("allocated_bytes", \.size),
+        Field("date", about: "What decides its age.") { Moment(seconds: $0.date) },
+    ]
+
+    fileprivate var rule: String { isExpired ? "max-age" : "max-size" }
 }
 
 extension CacheFolder {

@@ -34,9 +34,8 @@ struct CacheListCommand: ParsableCommand {
         var isEmpty = true
         let unread = try folder.walk(disk) { entry in
             isEmpty = false
-            Console.print(
-                json ? JSONText.object(CacheEntryText.members(entry)).text : CacheEntryText.line(entry))
-            return !Console.isOutputClosed && Console.outputError == nil
+            Console.print(json ? entry.json.text : CacheEntryText.line(entry))
+            return Console.takesMore
         }
         if isEmpty && unread == 0 { Console.note("there is no image in \(TerminalText.escaped(disk.directory))") }
         if unread > 0 { throw ExitCode(74) }
@@ -44,38 +43,69 @@ struct CacheListCommand: ParsableCommand {
 
     private func summarize() throws {
         let now = Int(time(nil))
-        var total = CacheUsage()
-        var days: [Int: CacheUsage] = [:]
-        var formats: [String: CacheUsage] = [:]
-        var levels: [String: CacheUsage] = [:]
+        var summary = CacheSummary()
         let unread = try folder.walk(try folder.open()) { entry in
-            total.add(entry)
-            // A date to come is today.
-            days[max(0, now - entry.modifiedAt) / 86_400, default: CacheUsage()].add(entry)
-            formats[entry.format.rawValue, default: CacheUsage()].add(entry)
-            levels[entry.record?.level.name ?? "without a record", default: CacheUsage()].add(entry)
+            summary.add(entry, now: now)
             return true
         }
-        let sortedDays = days.sorted { $0.key < $1.key }
-        let groups = [("formats", Self.sorted(formats)), ("levels", Self.sorted(levels))]
-        if json {
-            let rows = sortedDays.map { JSONText.object([("day", .int($0.key))] + $0.value.members) }
-            let objects = groups.map { name, group in
-                (name, JSONText.object(group.map { ($0.key, .object($0.value.members)) }))
-            }
-            Console.print(JSONText.object([("v", .int(1))] + total.members + [("days", .array(rows))] + objects).text)
-        } else {
-            Console.print(total.text)
-            for (day, usage) in sortedDays { Console.print("  \(day) day\(day == 1 ? "" : "s") old: \(usage.text)") }
-            for (_, group) in groups { for (name, usage) in group { Console.print("  \(name): \(usage.text)") } }
-        }
-        if unread > 0 { throw ExitCode(74) }
+        var sheet = summary.sheet
+        if unread > 0 { sheet.exitCode = 74 }
+        try sheet.print(asJSON: json)
+    }
+}
+
+/// Number and size of the images of a cache: `cache ls --summary`.
+struct CacheSummary: Record {
+    private var total = CacheUsage()
+    private var days: [Int: CacheUsage] = [:]
+    private var formats: [String: CacheUsage] = [:]
+    private var levels: [String: CacheUsage] = [:]
+
+    /// * `now`: seconds since 1970.
+    mutating func add(_ entry: CacheEntry, now: Int) {
+        total.add(entry)
+        // A date to come is today.
+        days[max(0, now - entry.modifiedAt) / 86_400, default: CacheUsage()].add(entry)
+        formats[entry.format.rawValue, default: CacheUsage()].add(entry)
+        levels[entry.record?.level.name ?? "without a record", default: CacheUsage()].add(entry)
     }
 
-    /// The largest first.
-    private static func sorted(_ group: [String: CacheUsage]) -> [(key: String, value: CacheUsage)] {
-        group.sorted { ($1.value.bytes, $0.key) < ($0.value.bytes, $1.key) }
+    static let fields: [Field<CacheSummary>] =
+        [.version] + CacheUsage.fields.map { $0.inside(\.total) } + [
+            Field("days", \.byDay), Field("formats") { Members(sorted($0.formats)) },
+            Field("levels") { Members(sorted($0.levels)) },
+        ]
+
+    var sheet: Sheet {
+        var sheet = Sheet(self)
+        sheet.add(
+            table: [UsagePart(name: "all", usage: total)]
+                + byDay.map { UsagePart(name: Wording.count($0.day, "day") + " old", usage: $0.usage) }
+                + (Self.sorted(formats) + Self.sorted(levels)).map { UsagePart(name: $0.name, usage: $0.value) })
+        return sheet
     }
+
+    private var byDay: [DayUsage] { days.sorted { $0.key < $1.key }.map { DayUsage(day: $0.key, usage: $0.value) } }
+
+    /// The largest first.
+    private static func sorted(_ group: [String: CacheUsage]) -> [(name: String, value: CacheUsage)] {
+        group.sorted { ($1.value.bytes, $0.key) < ($0.value.bytes, $1.key) }.map { (name: $0.key, value: $0.value) }
+    }
+}
+
+private struct DayUsage: Record {
+    let day: Int, usage: CacheUsage
+
+    static let fields: [Field<DayUsage>] =
+        [Field("day", about: "Age in days of 24 hours.", \.day)] + CacheUsage.fields.map { $0.inside(\.usage) }
+}
+
+/// A row of the table: some images of the cache.
+private struct UsagePart: Record {
+    let name: String, usage: CacheUsage
+
+    static let fields: [Field<UsagePart>] =
+        [.column("of the cache", \.name)] + CacheUsage.fields.map { $0.inside(\.usage) }
 }
 
 /// Which cache a command looks through.

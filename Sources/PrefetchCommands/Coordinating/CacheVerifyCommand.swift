@@ -40,7 +40,7 @@ struct CacheVerifyCommand: AsyncParsableCommand {
     func run() async throws {
         let disk = repair ? try options.openForWriting() : try options.openExisting()
         let coder = ImageCoder()
-        var tally = Tally()
+        var tally = CacheTally()
         let check = { @Sendable [decode] (entry: CacheEntry) throws(WebImageError) -> String? in
             decode ? try Self.fault(of: entry, coder) : nil
         }
@@ -51,12 +51,8 @@ struct CacheVerifyCommand: AsyncParsableCommand {
         try disk.audit.strays(movesAside: repair) { path, isMoved in
             tally.addStray("\(disk.directory)/\(path)", isMoved)
         }
-        if json {
-            Console.print(tally.members(checked).text)
-        } else {
-            tally.lines(checked).forEach { Console.print($0) }
-        }
-        if !tally.isClean { throw ExitCode(1) }
+        tally.checked = checked
+        try tally.sheet.print(asJSON: json)
     }
 
     private static func fault(of entry: CacheEntry, _ coder: ImageCoder) throws(WebImageError) -> String? {
@@ -73,17 +69,15 @@ struct CacheVerifyCommand: AsyncParsableCommand {
     }
 }
 
-/// What a check of a cache has found.
-private struct Tally {
+/// What a check of a cache has found: `cache verify`.
+struct CacheTally: Record {
+    var checked = 0
     private var damaged: [(finding: CacheFinding, repair: CacheAudit.Repair?)] = []
     private var strays: [(path: String, isMoved: Bool)] = []
     private var unproved = 0
     private var recorded = 0
     private var moved = 0
     private var isRepair = false
-
-    /// Whether everything is as it should be.
-    var isClean: Bool { damaged.isEmpty && strays.isEmpty }
 
     mutating func add(_ finding: CacheFinding, _ repair: CacheAudit.Repair?) {
         if repair != nil { isRepair = true }
@@ -102,29 +96,29 @@ private struct Tally {
         if isMoved { moved += 1 }
     }
 
-    func members(_ checked: Int) -> JSONText {
-        .object([
-            ("v", .int(1)), ("checked", .int(checked)),
-            ("damaged", .array(damaged.map { .string($0.finding.path) })), ("without_record", .int(unproved)),
-            ("foreign", .array(strays.map { .string($0.path) })), ("moved_aside", .int(moved)),
-            ("recorded", .int(recorded)),
-        ])
-    }
+    static let fields: [Field<CacheTally>] = [
+        .version, Field("checked", "files", \.checked), Field("damaged") { $0.damaged.map(\.finding.path) },
+        .column("damaged", \.damaged.count),
+        Field("without_record", "without a record, verified at their next hit", \.unproved),
+        Field("foreign") { $0.strays.map(\.path) }, .column("foreign", \.strays.count),
+        Field("moved_aside", "moved aside", \.moved), Field("recorded", "verified now", \.recorded),
+    ]
 
-    func lines(_ checked: Int) -> [String] {
-        var lines = damaged.map { finding, repair in
-            "damaged: \(TerminalText.escaped(finding.path)): \(Self.text(finding.problem))" + Self.text(repair)
-        }
-        lines += strays.map { path, isMoved in
-            "foreign: \(TerminalText.escaped(path)): nothing of the cache has this name"
-                + (isMoved ? "; moved aside" : "")
-        }
-        var sum = "\(Wording.count(checked)) files, \(Wording.count(damaged.count)) damaged"
-        if !strays.isEmpty { sum += ", \(Wording.count(strays.count)) foreign" }
-        if moved > 0 { sum += ", \(Wording.count(moved)) moved aside" }
-        if recorded > 0 { sum += ", \(Wording.count(recorded)) verified now" }
-        if unproved > 0 { sum += ", \(Wording.count(unproved)) without a record (verified at their next hit)" }
-        return lines + [sum]
+    /// A line for each file that is not as it should be, and the numbers.
+    var sheet: Sheet {
+        var sheet = Sheet(self)
+        sheet.add(
+            damaged.map { finding, repair in
+                "damaged: \(TerminalText.escaped(finding.path)): \(Self.text(finding.problem))" + Self.text(repair)
+            })
+        sheet.add(
+            strays.map { path, isMoved in
+                "foreign: \(TerminalText.escaped(path)): nothing of the cache has this name"
+                    + (isMoved ? "; moved aside" : "")
+            })
+        sheet.add(sum(keeping: 2))
+        if !damaged.isEmpty || !strays.isEmpty { sheet.exitCode = 1 }
+        return sheet
     }
 
     private static func text(_ repair: CacheAudit.Repair?) -> String {

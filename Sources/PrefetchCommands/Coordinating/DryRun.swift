@@ -32,50 +32,60 @@ struct DryRun {
         let disk: DiskCache? =
             if let cache, access(cache, F_OK) == 0 { try CacheOpening.forReading(cache, readOnly) } else { nil }
         let survey = try await ListSurvey(list, cache: disk, rule: CacheKeyRule(batch.options))
-        let name = GivenList.name(of: files)
-        if isJSON {
-            Console.print(json(survey, list, name).text)
-        } else {
-            for line in text(survey, list, name) { Console.print(line) }
-        }
+        try DryAnswer(
+            list: GivenList.name(of: files), lines: list.lines, survey: survey, isCacheKnown: cache != nil,
+            options: batch.options.options
+        ).sheet.print(asJSON: isJSON)
     }
+}
+
+/// What a list holds, and what of it would be fetched.
+struct DryAnswer: Record {
+    let list: String
+    let lines: Int
+    let survey: ListSurvey
+    let isCacheKnown: Bool
+    let options: WebImageOptions
+
+    static let fields: [Field<DryAnswer>] = [
+        .version, Field("list", \.list), Field("lines", \.lines), Field("urls", \.survey.urls),
+        Field("invalid", \.survey.invalid), Field("duplicates", \.survey.duplicates),
+        Field("duplicates_exact") { !$0.survey.mayHaveMoreDuplicates },
+        Field("cached") { $0.isCacheKnown ? $0.survey.cached : nil as Int? }, Field("to_fetch", \.fetched),
+        Field("hosts", about: "Those with most URLs, ten at most.", \.hosts),
+    ]
 
     /// URLs for which a request would be made.
-    private func fetched(_ survey: ListSurvey) -> Int {
-        let options = batch.options.options
+    private var fetched: Int {
         if options.contains(.fromCacheOnly) { return 0 }
         return options.refreshes ? survey.missing + survey.cached : survey.missing
     }
 
-    private func text(_ survey: ListSurvey, _ list: URLList, _ name: String) -> [String] {
-        let least = survey.mayHaveMoreDuplicates ? "at least " : ""
-        let most = survey.mayHaveMoreDuplicates ? "at most " : ""
-        var lines = [
-            "\(TerminalText.escaped(name)): \(Wording.count(list.lines, "line")), \(Wording.count(survey.urls, "URL")), "
-                + "\(Wording.count(survey.invalid)) invalid",
-            "  duplicates    \(least)\(Wording.count(survey.duplicates))",
-            "  in the cache  \(cache == nil ? "unknown: no --cache" : Wording.count(survey.cached))",
-            "  to fetch      \(most)\(Wording.count(fetched(survey)))",
-        ]
-        if !survey.hosts.isEmpty { lines.append("hosts:") }
-        for host in survey.hosts {
-            lines.append(
-                "  \(Wording.count(host.urls))  \(Wording.share(host.urls, of: survey.urls))  \(TerminalText.escaped(host.name))"
-            )
-        }
-        return lines
+    private var hosts: [HostURLs] {
+        survey.hosts.map { HostURLs(host: $0.name, urls: $0.urls, share: Share(part: $0.urls, whole: survey.urls)) }
     }
 
-    private func json(_ survey: ListSurvey, _ list: URLList, _ name: String) -> JSONText {
-        .object([
-            ("v", .int(1)), ("list", .string(name)), ("lines", .int(list.lines)), ("urls", .int(survey.urls)),
-            ("invalid", .int(survey.invalid)), ("duplicates", .int(survey.duplicates)),
-            ("duplicates_exact", .bool(!survey.mayHaveMoreDuplicates)),
-            ("cached", cache == nil ? .null : .int(survey.cached)), ("to_fetch", .int(fetched(survey))),
-            (
-                "hosts",
-                .array(survey.hosts.map { .object([("host", .string($0.name)), ("urls", .int($0.urls))]) })
-            ),
-        ])
+    var sheet: Sheet {
+        var sheet = Sheet(self)
+        let isExact = !survey.mayHaveMoreDuplicates
+        sheet.add(
+            "\(TerminalText.escaped(list)): \(Wording.count(lines, "line")), \(Wording.count(survey.urls, "URL")), "
+                + "\(Wording.count(survey.invalid)) invalid")
+        sheet.parts.append(
+            .rows([
+                ("duplicates", "\(isExact ? "" : "at least ")\(Wording.count(survey.duplicates))"),
+                ("in the cache", isCacheKnown ? Wording.count(survey.cached) : "unknown: no --cache"),
+                ("to fetch", "\(isExact ? "" : "at most ")\(Wording.count(fetched))"),
+            ]))
+        sheet.add(table: hosts)
+        return sheet
     }
+}
+
+private struct HostURLs: Record {
+    let host: String, urls: Int, share: Share
+
+    static let fields: [Field<HostURLs>] = [
+        Field("host", "host", \.host), Field("urls", "URLs", \.urls), .column("share", \.share),
+    ]
 }

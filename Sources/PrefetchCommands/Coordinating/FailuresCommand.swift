@@ -40,10 +40,17 @@ struct FailuresCommand: AsyncParsableCommand {
             // The newest retry has every line that is skipped still.
             let status = try await BatchChain.read(id, queue: session.queue).newest
             let reader = FailureReader(queue: session.queue, status: status, listPath: list)
-            if let by { return try await Self.printCounts(reader, by, of: status.id, isJSON: json) }
+            if let by {
+                var counts = FailureCounts(by: by, of: status.id)
+                try await reader.forEach { failure throws(PrefetchError) in
+                    counts.note(failure)
+                    return true
+                }
+                return try counts.sheet.print(asJSON: json)
+            }
             try await reader.forEach { failure throws(PrefetchError) in
-                Console.print(json ? BatchJSON.failure(failure).text : Self.text(failure))
-                return !Console.isOutputClosed && Console.outputError == nil
+                Console.print(json ? failure.json.text : Self.text(failure))
+                return Console.takesMore
             }
             let open = status.total - status.counts.finished
             if status.retryOf != nil, open > 0, !Console.isOutputClosed {
@@ -52,19 +59,6 @@ struct FailuresCommand: AsyncParsableCommand {
                 )
             }
         }
-    }
-
-    private static func printCounts(
-        _ reader: FailureReader, _ category: FailureCounts.Category, of id: String, isJSON: Bool
-    ) async throws(PrefetchError) {
-        var counts = FailureCounts(by: category)
-        try await reader.forEach { failure throws(PrefetchError) in
-            counts.note(failure)
-            return true
-        }
-        if isJSON { return Console.print(counts.json(batch: id).text) }
-        for line in counts.lines { Console.print(line) }
-        if let note = counts.note { Console.note(note) }
     }
 
     private static func text(_ failure: FailureDetail) -> String {

@@ -60,32 +60,8 @@ struct FsckCommand: AsyncParsableCommand {
             }
             let dead = await Self.dead(session.queue)
             let commands = try await commands(findings.broken.sorted(), session.queue)
-            if json {
-                Console.print(FsckText.object(ids, findings, elsewhere, dead, commands.map(\.command)).text)
-            } else {
-                for finding in findings.shown { Console.print(FsckText.line(finding)) }
-                if findings.hidden > 0 {
-                    Console.print("and \(Wording.count(findings.hidden, "more finding")): --all shows every one")
-                }
-                for (id, images) in elsewhere {
-                    if let text = CacheText.elsewhere(images) { Console.print("\(TerminalText.escaped(id)): \(text)") }
-                }
-                for element in dead.elements { Console.print("dead: \(PrefetchJob.excerpt(of: element))") }
-                if dead.count > dead.elements.count {
-                    Console.print("and \(Wording.count(dead.count - dead.elements.count)) more on the dead-letter list")
-                }
-                Console.print(
-                    findings.count == 0
-                        ? "\(Wording.count(ids.count, "batch", "batches")), everything agrees"
-                        : Wording.count(findings.count, "finding"))
-                if findings.isQueueWrong {
-                    Console.note(
-                        "sets and lists of the queue are healed by the next worker that has no work for four times its --lease"
-                    )
-                }
-                for (purpose, command) in commands { Console.note("\(purpose): \(command)") }
-            }
-            if findings.count > 0 { throw ExitCode(1) }
+            try FsckAnswer(ids: ids, findings: findings, elsewhere: elsewhere, dead: dead, commands: commands).sheet
+                .print(asJSON: json)
         }
     }
 
@@ -168,41 +144,73 @@ struct FsckFindings {
     }
 }
 
-/// What a check found, in words and as JSON.
-enum FsckText {
-    static func line(_ finding: BatchCheck.Finding) -> String {
-        let batch = finding.batch.isEmpty ? "queue" : TerminalText.escaped(finding.batch)
-        return "\(batch): \(finding.invariant): \(TerminalText.escaped(finding.message))"
+/// What a check found, and the commands that help.
+struct FsckAnswer: Record {
+    let ids: [String]
+    let findings: FsckFindings
+    let elsewhere: [(id: String, images: [BatchCache: Int])]
+    let dead: (elements: [[UInt8]], count: Int)
+    let commands: [(purpose: String, command: String)]
+
+    static let fields: [Field<FsckAnswer>] = [
+        .version, Field("checked", \.ids), Field("findings", \.findings.shown),
+        Field(
+            "finding_count", about: "All of them; findings has the first 20, or all with --all.", \.findings.count),
+        Field("elsewhere", about: "Images that are in the caches of other machines.", \.images),
+        Field("dead", \.dead.count),
+        Field("dead_elements") { $0.dead.elements.map { Masked.sentence(PrefetchJob.excerpt(of: $0)) } },
+        Field("commands", about: "The commands that remove the batches with findings, and make them again.") {
+            $0.commands.map(\.command)
+        },
+    ]
+
+    private var images: [ElsewhereImages] {
+        elsewhere.flatMap { id, images in
+            images.sorted { ($1.value, $0.key.id) < ($0.value, $1.key.id) }
+                .map { ElsewhereImages(batch: id, images: $0.value, cache: $0.key) }
+        }
     }
 
-    static func object(
-        _ ids: [String], _ findings: FsckFindings, _ elsewhere: [(id: String, images: [BatchCache: Int])],
-        _ dead: (elements: [[UInt8]], count: Int),
-        _ commands: [String]
-    ) -> JSONText {
-        let parts: [(String, JSONText)] = [
-            ("v", .int(1)), ("checked", .array(ids.map { .string($0) })),
-            (
-                "findings",
-                .array(
-                    findings.shown.map {
-                        .object([
-                            ("batch", .string($0.batch)), ("invariant", .string($0.invariant)),
-                            ("message", .sentence($0.message)),
-                        ])
-                    })
-            ),
-            ("finding_count", .int(findings.count)),
-            ("elsewhere", .array(elsewhere.flatMap { objects($0.id, $0.images) })),
-            ("dead", .int(dead.count)),
-            ("dead_elements", .array(dead.elements.map { .sentence(PrefetchJob.excerpt(of: $0)) })),
-            ("commands", .array(commands.map { .string($0) })),
-        ]
-        func objects(_ id: String, _ images: [BatchCache: Int]) -> [JSONText] {
-            images.sorted { ($1.value, $0.key.id) < ($0.value, $1.key.id) }.map { cache, count in
-                .object([("batch", .string(id)), ("images", .int(count)), ("cache", CacheText.object(cache))])
-            }
+    var sheet: Sheet {
+        var sheet = Sheet(self)
+        sheet.add(
+            findings.shown.map { finding in
+                let batch = finding.batch.isEmpty ? "queue" : TerminalText.escaped(finding.batch)
+                return "\(batch): \(finding.invariant): \(TerminalText.escaped(finding.message))"
+            })
+        if findings.hidden > 0 {
+            sheet.add("and \(Wording.count(findings.hidden, "more finding")): --all shows every one")
         }
-        return .object(parts)
+        sheet.add(
+            elsewhere.compactMap { id, images in
+                CacheText.elsewhere(images).map { "\(TerminalText.escaped(id)): \($0)" }
+            })
+        sheet.add(dead.elements.map { "dead: \(PrefetchJob.excerpt(of: $0))" })
+        if dead.count > dead.elements.count {
+            sheet.add("and \(Wording.count(dead.count - dead.elements.count)) more on the dead-letter list")
+        }
+        sheet.add(
+            findings.count == 0
+                ? "\(Wording.count(ids.count, "batch", "batches")), everything agrees"
+                : Wording.count(findings.count, "finding"))
+        if findings.isQueueWrong {
+            sheet.notes.append(
+                "sets and lists of the queue are healed by the next worker that has no work for four times its --lease")
+        }
+        sheet.notes += commands.map { "\($0.purpose): \($0.command)" }
+        if findings.count > 0 { sheet.exitCode = 1 }
+        return sheet
     }
+}
+
+extension BatchCheck.Finding: Record {
+    static let fields: [Field<Self>] = [
+        Field("batch", \.batch), Field("invariant", \.invariant), Field("message") { Masked.sentence($0.message) },
+    ]
+}
+
+private struct ElsewhereImages: Record {
+    let batch: String, images: Int, cache: BatchCache
+
+    static let fields: [Field<Self>] = [Field("batch", \.batch), Field("images", \.images), Field("cache", \.cache)]
 }

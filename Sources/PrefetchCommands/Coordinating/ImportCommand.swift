@@ -107,19 +107,10 @@ struct ImportCommand: AsyncParsableCommand {
             Console.note("refused: \(TerminalText.escaped(name)): \(TerminalText.escaped(reason))")
         }
         let tally = try await work.run(source, list: urls)
-        if json {
-            Console.print(
-                JSONText.object([
-                    ("v", .int(1)), ("stored", .int(tally.stored)), ("present", .int(tally.present)),
-                    ("missing", .int(tally.missing)), ("refused", .int(tally.refused)),
-                ]).text)
-        } else {
-            var text = "\(Wording.count(tally.stored, "image")) imported, \(Wording.count(tally.present)) were there"
-            if tally.missing > 0 { text += ", \(Wording.count(tally.missing)) without a file" }
-            if tally.refused > 0 { text += ", \(Wording.count(tally.refused)) refused" }
-            Console.print(text)
-        }
-        if tally.refused > 0 { throw ExitCode(1) }
+        var sheet = Sheet(tally)
+        sheet.add(tally.sum(keeping: 2))
+        if tally.refused > 0 { sheet.exitCode = 1 }
+        try sheet.print(asJSON: json)
     }
 
     private func source() throws -> ImageSource {
@@ -151,7 +142,9 @@ struct ImportCommand: AsyncParsableCommand {
         }
         try disk.sync()
         let stored = disk.images.path(of: CacheKey(key))
-        Console.print(json ? JSONText.object([("v", .int(1)), ("path", .string(stored))]).text : stored)
+        var sheet = Sheet(StoredImage(path: stored))
+        sheet.add(stored)
+        try sheet.print(asJSON: json)
     }
 
     /// A whole file, or what comes on standard input.
@@ -179,4 +172,17 @@ struct ImportCommand: AsyncParsableCommand {
             }
         }
     }
+}
+
+extension ImageImport.Tally: Record {
+    static let fields: [Field<Self>] = [
+        .version, Field("stored", "imported", \.stored), Field("present", "there already", \.present),
+        Field("missing", "without a file", \.missing), Field("refused", "refused", \.refused),
+    ]
+}
+
+private struct StoredImage: Record {
+    let path: String
+
+    static let fields: [Field<Self>] = [.version, Field("path", \.path)]
 }

@@ -134,7 +134,7 @@ struct RetryCommand: AsyncParsableCommand, FetchOptionGroups {
         switch try await retry.open(joinsRunning: false) {
         case .nothing(let newest):
             Console.note(BatchText.nothingSkipped(newest))
-            if json { Console.print(BatchJSON.object(newest).text) }
+            if json { Console.print(BatchAnswer(newest).line) }
             return
         case .batch(let batch): opened = batch
         }
@@ -155,7 +155,7 @@ struct RetryCommand: AsyncParsableCommand, FetchOptionGroups {
         }
         if wait { return try await follow(opened.id, session, stop) }
         if json, let status = try await session.queue.batches.status(of: opened.id) {
-            Console.print(BatchJSON.object(status).text)
+            Console.print(BatchAnswer(status).line)
         }
         Console.note("queued \(Wording.count(opened.total)) URLs as \(opened.id)\(hint)")
     }
@@ -172,7 +172,7 @@ struct RetryCommand: AsyncParsableCommand, FetchOptionGroups {
             throw ExitCode(130)
         }
         if json {
-            Console.print(BatchJSON.object(status).text)
+            Console.print(BatchAnswer(status).line)
         } else {
             for line in BatchText.summary(status) { Console.print(line) }
         }

@@ -136,7 +136,7 @@ struct SubmitCommand: AsyncParsableCommand, BatchOptionGroups {
             }
             if wait { return try await follow(id, session, stop) }
             if json, let status = try await session.queue.batches.status(of: id) {
-                Console.print(BatchJSON.object(status).text)
+                Console.print(BatchAnswer(status).line)
             }
             try await tellNext(id, pipe?.total ?? list.total, session)
         }
@@ -230,13 +230,11 @@ struct SubmitCommand: AsyncParsableCommand, BatchOptionGroups {
             isColoured: progress.isColoured)
         let status = try await session.untilStopped(stop) { try await follower.follow() }
         guard let status else {
-            Console.note(
-                "\(TerminalText.escaped(id)) runs on; come back with: \(Shell.program) watch \(TerminalText.escaped(id))\(location.words)"
-            )
+            Console.noteRunning(id, "watch", location.words)
             throw ExitCode(130)
         }
         if json {
-            Console.print(BatchJSON.object(status).text)
+            Console.print(BatchAnswer(status).line)
         } else {
             for line in BatchText.summary(status) { Console.print(line) }
         }

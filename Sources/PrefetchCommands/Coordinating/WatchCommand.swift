@@ -66,9 +66,7 @@ struct WatchCommand: AsyncParsableCommand {
             // The reader of the events is gone, or they cannot be written: CommandRunner reports that.
             if Console.isOutputClosed || Console.outputError != nil || !Console.hasReader { return }
             guard let end else {
-                Console.note(
-                    "\(TerminalText.escaped(id)) runs on; come back with: \(Shell.program) watch \(TerminalText.escaped(id))\(location.words)"
-                )
+                Console.noteRunning(id, "watch", location.words)
                 let number = signal.withLock { $0 }
                 throw ExitCode(TerminationSignals.exitCode(number))
             }
@@ -102,7 +100,7 @@ struct WatchCommand: AsyncParsableCommand {
         var text: [UInt8] = []
         while let events = try await following.next() {
             for event in events {
-                text += EventJSON.object(event).text.utf8
+                text += EventAnswer(event).json.text.utf8
                 text.append(UInt8(ascii: "\n"))
                 if text.count > 1 << 15 { Self.flush(&text) }
             }

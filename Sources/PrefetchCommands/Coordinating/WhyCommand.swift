@@ -75,20 +75,18 @@ struct WhyCommand: AsyncParsableCommand {
                 )
             }
             let text = URLFactsText(url: url, facts: facts, cache: folder, queue: session.queue.catalog.queueName)
-            if json {
-                Console.print(text.object.text)
-                guard facts.isKnown else { throw ExitCode(66) }
-                return
-            }
-            guard facts.isKnown else {
+            guard facts.isKnown || json else {
                 throw PrefetchError(
                     .notFound, "nothing is known of \(TerminalText.url(url)): \(text.unknown)",
                     hint: folder == nil
                         ? "of URLs that have an image the cache knows: --cache DIR; the URL has to be as it was in the list"
                         : "the URL has to be as it was in the list, byte for byte; or give another --queue or --cache")
             }
-            for line in text.lines { Console.print(line) }
-            for line in text.advice(location.words) { Console.note(line) }
+            var sheet = Sheet(text)
+            sheet.add(text.lines)
+            sheet.notes = text.advice(location.words)
+            if !facts.isKnown { sheet.exitCode = 66 }
+            try sheet.print(asJSON: json)
         }
     }
 
@@ -99,13 +97,10 @@ struct WhyCommand: AsyncParsableCommand {
                 throw PrefetchError(.notFound, "batch '\(id)' no longer exists")
             }
             let urls = try await session.queue.openURLs.oldest(of: status)
-            if json {
-                let oldest = JSONText.array(urls.map(OpenURLText.object))
-                Console.print(JSONText.object([("v", .int(1)), ("batch", .string(id)), ("oldest", oldest)]).text)
-            } else {
-                for url in urls { Console.print(OpenURLText.line(url, at: status.at)) }
-                if urls.isEmpty { Console.print("no URL of \(TerminalText.escaped(id)) is open") }
-            }
+            var sheet = Sheet(OldestAnswer(batch: id, oldest: urls))
+            sheet.add(urls.map { OpenURLText.line($0, at: status.at) })
+            if urls.isEmpty { sheet.add("no URL of \(TerminalText.escaped(id)) is open") }
+            try sheet.print(asJSON: json)
         }
     }
 }

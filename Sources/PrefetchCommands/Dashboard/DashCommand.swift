@@ -78,9 +78,7 @@ struct DashCommand: AsyncParsableCommand {
                 session: session, terminal: DashTerminal(), isColoured: isColoured, clock: Self.clock, glyphs: glyphs)
             let end = await loop.run(state)
             if let status = end.state.look?.status, status.state == .running {
-                Console.note(
-                    "\(TerminalText.escaped(status.id)) runs on; come back with: \(Shell.program) dash \(TerminalText.escaped(status.id))\(location.words)"
-                )
+                Console.noteRunning(status.id, "dash", location.words)
             }
             if let signal = end.signal { throw ExitCode(TerminationSignals.exitCode(signal)) }
         }

@@ -147,7 +147,7 @@ extension DashFrame {
     }
 
     /// Causes, with hosts beside them if there is room. Both still add up when shortened.
-    private func details(_ all: [DashCause], height: Int) -> [StyledLine] {
+    private func details(_ all: [NamedPart], height: Int) -> [StyledLine] {
         let leftWidth = isWide ? (columns - 3) / 2 : columns
         let left = causeLines(all, width: leftWidth, height: height)
         guard isWide else { return left }
@@ -162,12 +162,12 @@ extension DashFrame {
         }
     }
 
-    private func causeLines(_ all: [DashCause], width: Int, height: Int) -> [StyledLine] {
+    private func causeLines(_ all: [NamedPart], width: Int, height: Int) -> [StyledLine] {
         let total = all.reduce(0) { $0 + $1.count }
         var causes = all
         if causes.count > height - 1 {
             let rest = causes[max(0, height - 2)...].reduce(0) { $0 + $1.count }
-            causes = causes.prefix(max(0, height - 2)) + [DashCause(name: "other", count: rest)]
+            causes = causes.prefix(max(0, height - 2)) + [NamedPart("other", rest, of: total)]
         }
         var head = StyledLine(" SKIPPED BY CAUSE", .dim)
         let number = Wording.count(total)
@@ -176,7 +176,7 @@ extension DashFrame {
         return [head] + causes.map { causeLine($0, total: total, width: width) }
     }
 
-    func causeLine(_ cause: DashCause, total: Int, width: Int) -> StyledLine {
+    func causeLine(_ cause: NamedPart, total: Int, width: Int) -> StyledLine {
         var line = StyledLine(" " + Self.left(glyphs.cells(cause.name), 15))
         let number = Wording.count(cause.count)
         let room = width - line.width - number.utf8.count - 4

@@ -16,12 +16,6 @@ struct DashWorkerRow: Sendable {
     var isPresent = false
 }
 
-/// A cause of skipped URLs; all causes add up to the skipped.
-struct DashCause: Sendable, Equatable {
-    var name: String
-    var count: Int
-}
-
 /// A host; all hosts and the remainder add up to the finished.
 struct DashHostRow: Sendable {
     var name: String
@@ -71,33 +65,17 @@ extension DashState {
             default: (row.isPresent ? 0 : 1, row.name)
             }
         }
-        let rest = look.status.counts.finished - look.counts.values.reduce(0) { $0 + $1.finished }
-        if rest != 0 && filter.isEmpty {
+        if filter.isEmpty, let rest = look.workerParts.last(where: { $0.worker == nil }) {
             var row = DashWorkerRow(name: "(no worker)", state: "", ink: .dim)
-            let skipped = look.status.counts.skipped - look.counts.values.reduce(0) { $0 + $1.skipped }
-            row.counts[.cancelled] = skipped
-            row.counts[.hit] = rest - skipped
+            row.counts = rest.counts
             rows.append(row)
         }
         return rows
     }
 
-    /// Causes of skipped URLs; `httpError` by status, as far as counted.
-    var causes: [DashCause] {
-        guard let look else { return [] }
-        var causes: [DashCause] = []
-        for outcome in PrefetchOutcome.allCases where outcome.isSkipped && look.status.counts[outcome] > 0 {
-            let count = look.status.counts[outcome]
-            let known = look.httpStatuses.values.reduce(0, +)
-            guard outcome == .httpError, known > 0, known <= count else {
-                causes.append(DashCause(name: outcome.name, count: count))
-                continue
-            }
-            for (status, number) in look.httpStatuses where number > 0 {
-                causes.append(DashCause(name: "\(outcome.name) \(status)", count: number))
-            }
-            if known < count { causes.append(DashCause(name: outcome.name, count: count - known)) }
-        }
+    /// Causes of skipped URLs, in the order that was chosen.
+    var causes: [NamedPart] {
+        var causes = look?.causes ?? []
         sort(&causes, of: .failures) { cause, order in
             order == "name" ? (0, cause.name) : (-Double(cause.count), cause.name)
         }

@@ -29,9 +29,7 @@ struct DoctorCommand: AsyncParsableCommand {
     func run() async throws {
         let environment = ProcessInfo.processInfo.environment
         if settings {
-            let settings = try Settings(location, environment)
-            if json { Console.print(settings.object.text) } else { settings.lines.forEach(Console.print) }
-            return
+            return try Settings(location, environment).sheet.print(asJSON: json)
         }
         let isNamed =
             location.redis != nil
@@ -40,15 +38,18 @@ struct DoctorCommand: AsyncParsableCommand {
         findings += CacheDiagnostics(folder: location.cacheFolder ?? "./cache").findings()
         findings += CommandLineDiagnostics.findings()
         findings += await RedisDiagnostics(location: location, isNamed: isNamed).findings()
-        let isWell = !findings.contains { $0.level == .fail }
-        if json {
-            Console.print(
-                JSONText.object([
-                    ("v", .int(1)), ("ok", .bool(isWell)), ("findings", .array(findings.map(\.object))),
-                ]).text)
-        } else {
-            for line in findings.flatMap(\.lines) { Console.print(line) }
-        }
-        if !isWell { throw ExitCode(1) }
+        let answer = DoctorAnswer(findings: findings)
+        var sheet = Sheet(answer)
+        sheet.add(findings.flatMap(\.lines))
+        if !answer.isWell { sheet.exitCode = 1 }
+        try sheet.print(asJSON: json)
     }
+}
+
+struct DoctorAnswer: Record {
+    let findings: [Finding]
+
+    var isWell: Bool { !findings.contains { $0.level == .fail } }
+
+    static let fields: [Field<DoctorAnswer>] = [.version, Field("ok", \.isWell), Field("findings", \.findings)]
 }

@@ -1,6 +1,6 @@
 /// A line of `doctor`: a check, its result, and a remedy.
 struct Finding: Sendable, Equatable {
-    enum Level: String, Sendable {
+    enum Level: String, ShownName {
         case ok
         case warn
         case fail
@@ -24,11 +24,11 @@ struct Finding: Sendable, Equatable {
         return remedy.isEmpty
             ? [first] : [first, "      \(String(repeating: " ", count: 13))-> \(TerminalText.escaped(remedy))"]
     }
+}
 
-    var object: JSONText {
-        .object([
-            ("level", .string(level.rawValue)), ("subject", .string(subject)), ("text", .string(text)),
-            ("remedy", remedy.isEmpty ? .null : .string(remedy)),
-        ])
-    }
+extension Finding: Record {
+    static let fields: [Field<Finding>] = [
+        Field("level", \.level), Field("subject", \.subject), Field("text", \.text),
+        Field("remedy", \.remedy.unlessEmpty),
+    ]
 }

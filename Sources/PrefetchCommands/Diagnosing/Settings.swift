@@ -4,12 +4,16 @@ internal import Redis
 
 /// The effective settings and their origins: an option overrides the environment, that overrides this folder, that the default.
 /// `docs/SETTINGS.md` has all of them.
-struct Settings {
-    struct Setting: Equatable {
+struct Settings: Record {
+    struct Setting: Record, Equatable {
         var name: String
         /// Nil if not set.
         var value: String?
         var origin: String
+
+        static let fields: [Field<Setting>] = [
+            .column("setting", \.name), Field("value", "value", \.value), Field("origin", "from", \.origin),
+        ]
     }
 
     private let all: [Setting]
@@ -21,28 +25,17 @@ struct Settings {
         unknown = EnvironmentNames.warnings(environment)
     }
 
-    /// One per line, then unknown variables.
-    var lines: [String] {
-        let width = all.map(\.name.utf8.count).max() ?? 0
-        let known = all.map { setting in
-            let name = setting.name + String(repeating: " ", count: width - setting.name.utf8.count)
-            let value = setting.value.map { TerminalText.escaped($0) } ?? "-"
-            return "\(name)  \(value)  (\(TerminalText.escaped(setting.origin)))"
-        }
-        return known + unknown.map { "unknown: \($0)" }
-    }
+    static let fields: [Field<Settings>] =
+        [.version]
+        + [
+            "redis", "cache", "queue", "redis_password_file", "trust_cache", "progress", "allow_net", "log_format",
+        ].map { name in .ifKnown(name) { settings in settings.all.first { $0.name == name } } }
 
-    /// As JSON.
-    var object: JSONText {
-        let members = all.map { setting in
-            (
-                setting.name,
-                JSONText.object([
-                    ("value", setting.value.map { .string($0) } ?? .null), ("origin", .string(setting.origin)),
-                ])
-            )
-        }
-        return .object([("v", .int(1))] + members)
+    var sheet: Sheet {
+        var sheet = Sheet(self)
+        sheet.add(table: all)
+        sheet.add(unknown.map { "unknown: \($0)" })
+        return sheet
     }
 
     private static func trust(

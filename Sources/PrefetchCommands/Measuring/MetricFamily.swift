@@ -14,14 +14,20 @@ struct MetricFamily: Sendable {
     var help: String
     var samples: [(suffix: String, labels: [(name: String, value: String)], value: Double)]
 
-    init(_ name: String, _ kind: Kind, _ help: String) {
-        (self.name, self.kind, self.help, samples) = (name, kind, help, [])
+    /// * `name`: its end says the kind, unless that is a histogram.
+    init(_ name: String, _ help: String) {
+        (self.name, self.help, samples) = (name, help, [])
+        kind = name.hasSuffix("_total") ? .counter : name.hasSuffix("_info") ? .info : .gauge
     }
 
-    /// With one sample without labels.
-    init(_ name: String, _ kind: Kind, _ help: String, _ value: Double) {
-        self.init(name, kind, help)
-        add(value)
+    /// With one sample without labels, if there is a value.
+    init(_ name: String, _ help: String, _ value: Int?) {
+        self.init(name, help)
+        if let value { add(Double(value)) }
+    }
+
+    mutating func add(_ value: Int, _ labels: (String, String)...) {
+        samples.append(("", labels.map { (name: $0.0, value: $0.1) }, Double(value)))
     }
 
     mutating func add(_ value: Double, _ labels: (String, String)...) {

@@ -15,10 +15,7 @@ struct BatchTable: Sendable {
     private static let formulas: Set<UnicodeScalar> = ["=", "+", "-", "@", "\t", "\r"]
 
     /// Our own columns.
-    private static let names = [
-        "line", "url", "outcome", "path", "bytes", "sha256", "format", "width", "height", "level", "orientation",
-        "frames", "alpha", "color_space", "http_status", "attempts", "ended", "host",
-    ]
+    private static let own = ExportedLine.fields.filter(\.isRequired)
 
     let form: Form
     /// The columns of the list, by name; one that is called as ours is has `list_` before it.
@@ -26,25 +23,21 @@ struct BatchTable: Sendable {
 
     /// The names, with the end of the line.
     var head: String {
-        let kept = columns.map { Self.names.contains($0) ? "list_\($0)" : $0 }
+        let names = Self.own.map(\.name)
+        let kept = columns.map { names.contains($0) ? "list_\($0)" : $0 }
         // Ours need no quotes, and had none before there were others.
-        return joined(Self.names + kept.map { $0.contains(where: { !$0.isLetter && $0 != "_" }) ? text($0) : $0 })
+        return joined(names + kept.map { $0.contains(where: { !$0.isLetter && $0 != "_" }) ? text($0) : $0 })
     }
 
     /// One line of it, with its end; an unknown value is empty.
     func line(_ line: ExportedLine) -> String {
-        func number(_ value: Int?) -> String { value.map(String.init) ?? "" }
-        let image = line.image
-        let fields = [
-            number(line.result.line), text(Self.url(ShownURL.url(line.result.url))), text(line.result.outcome?.name),
-            text(image?.path),
-            number(image?.bytes), text(image?.sha256), text(image?.format?.rawValue), number(image?.width),
-            number(image?.height), text(image?.level?.name), number(image?.traits?.orientation),
-            number(image?.traits?.frames), image?.traits.map { $0.hasAlpha ? "true" : "false" } ?? "",
-            text(image?.traits?.colorSpace.rawValue), number(line.result.failure?.httpStatus),
-            number(line.result.failure?.attempts),
-            text(line.result.ended.map { UTCTime.text(milliseconds: $0) }), text(line.host),
-        ]
+        let fields = Self.own.map { field in
+            switch field.value(line)?.json {
+            case .string(let value): text(Self.url(value))
+            case nil, .null: ""
+            case let value?: value.text
+            }
+        }
         return joined(fields + columns.map { text(line.result.columns?[$0].map(ShownURL.url)) })
     }
 

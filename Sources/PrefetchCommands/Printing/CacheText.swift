@@ -2,17 +2,11 @@ internal import Prefetch
 internal import Redis
 internal import WebImage
 
-/// The caches of machines, in words and as JSON.
+/// The caches of machines, in words.
 enum CacheText {
     /// `img-02:/var/cache/prefetch`
     static func place(_ cache: BatchCache) -> String {
         TerminalText.escaped(cache.directory.isEmpty ? cache.host : "\(cache.host):\(cache.directory)")
-    }
-
-    static func object(_ cache: BatchCache) -> JSONText {
-        .object([
-            ("id", .string(cache.id)), ("host", .string(cache.host)), ("directory", .string(cache.directory)),
-        ])
     }
 
     /// `1,293 images are in other caches: 1,000 in img-02:/srv/images, 293 in img-03:/srv/images`; the most first, at most 20 of them.
@@ -26,7 +20,7 @@ enum CacheText {
     }
 }
 
-/// A file of the cache, in words and as JSON.
+/// A file of the cache, in words.
 enum CacheEntryText {
     /// Path, length, format, size in pixels, level, digest and date.
     static func facts(_ entry: CacheEntry) -> String {
@@ -41,35 +35,22 @@ enum CacheEntryText {
         if record.frameCount > 1 { text += ", \(record.frameCount) frames" }
         return text + ", passed \(record.level.name), stored \(UTCTime.text(seconds: record.storedAt))"
     }
+}
 
-    /// What is not known is null.
-    static func members(_ entry: CacheEntry) -> [(String, JSONText)] {
-        let record = entry.record
-        func pixels(_ value: Int?) -> JSONText { value.flatMap { $0 > 0 ? .int($0) : nil } ?? .null }
-        return [
-            ("path", .string(entry.path)), ("bytes", .int(entry.size)), ("format", .string(entry.format.rawValue)),
-            ("width", pixels(record?.width)), ("height", pixels(record?.height)),
-            ("orientation", record.map { .int(Int($0.orientation.rawValue)) } ?? .null),
-            ("frames", record.map { .int($0.frameCount) } ?? .null),
-            ("alpha", record.map { .bool($0.hasAlpha) } ?? .null),
-            ("color_space", record.map { .string($0.colorSpace.rawValue) } ?? .null),
-            ("level", record.map { .string($0.level.name) } ?? .null),
-            ("sha256", record?.digest.map { .string($0.hex) } ?? .null),
-            ("stored_at", record.map { .string(UTCTime.text(seconds: $0.storedAt)) } ?? .null),
-        ]
-    }
+extension BatchCache: Record {
+    static let fields: [Field<Self>] = [Field("id", \.id), Field("host", \.host), Field("directory", \.directory)]
 }
 
 /// How much of the cache something is.
-struct CacheUsage {
+struct CacheUsage: Record {
     private(set) var count = 0
     private(set) var bytes = 0
     private(set) var allocated = 0
 
-    /// For JSON.
-    var members: [(String, JSONText)] {
-        [("count", .int(count)), ("bytes", .int(bytes)), ("allocated_bytes", .int(allocated))]
-    }
+    static let fields: [Field<Self>] = [
+        Field("count", "images", \.count), Field("bytes", "bytes") { Bytes($0.bytes) },
+        Field("allocated_bytes", "on disk") { Bytes($0.allocated) },
+    ]
 
     /// `3 images, 150 kB, 160 kB on disk`
     var text: String {
@@ -85,7 +66,7 @@ struct CacheUsage {
 }
 
 /// What the workers say of the cache they write into, or of several.
-struct CacheLoad: Equatable {
+struct CacheLoad: Record, Equatable {
     var caches = 0
     var images = 0, bytes = 0
     /// What it may have; nil where nobody limits it, or there are several.
@@ -114,14 +95,12 @@ struct CacheLoad: Equatable {
         limit = caches == 1 ? newest.values.first?.limit : nil
     }
 
-    /// Null where nobody knows anything.
-    var object: JSONText {
-        guard caches > 0 else { return .null }
-        return .object([
-            ("caches", .int(caches)), ("images", .int(images)), ("bytes", .int(bytes)),
-            ("limit_bytes", limit.map { .int($0) } ?? .null),
-        ])
-    }
+    static let fields: [Field<Self>] = [
+        Field("caches", \.caches), Field("images", \.images), Field("bytes", \.bytes), Field("limit_bytes", \.limit),
+    ]
+
+    /// Nil if no worker has counted.
+    var unlessUnknown: CacheLoad? { caches > 0 ? self : nil }
 
     /// `53 GB of 200 GB (27%), 571,930 images`, or the first part of it that has room; nil where nobody knows anything, or not even
     /// that has room.

@@ -34,12 +34,10 @@ package enum Console {
     /// A line for the person who watches. While the last lines of the terminal are redrawn, it appears above them with the next frame.
     package static func note(_ line: String) {
         guard !isSilent.withLock({ $0 }) else { return }
-        let shown = ShownURL.text(line)
         if isJSON.withLock({ $0 }) {
-            let object = JSONText.object([("event", .string("note")), ("message", .string(shown))])
-            return write(object.text + "\n", to: STDERR_FILENO)
+            return log(EventAnswer(name: "note", message: line).json)
         }
-        let line = TerminalText.line(shown)
+        let line = TerminalText.line(ShownURL.text(line))
         let isKept = waiting.withLock { waiting in
             waiting?.append(line)
             return waiting != nil
@@ -80,10 +78,7 @@ package enum Console {
     /// Two lines: what, and what to do.
     static func error(_ message: String, hint: String) {
         if isJSON.withLock({ $0 }) {
-            let object = JSONText.object([
-                ("event", .string("error")), ("message", .sentence(message)), ("hint", .sentence(hint)),
-            ])
-            return write(object.text + "\n", to: STDERR_FILENO)
+            return log(EventAnswer(name: "error", message: message, hint: hint).json)
         }
         let message = TerminalText.escaped(message)
         write("error: \(message)\n" + (hint.isEmpty ? "" : "hint: \(TerminalText.escaped(hint))\n"), to: STDERR_FILENO)
@@ -97,6 +92,15 @@ package enum Console {
 
     /// Whether nobody reads standard output any more, as far as a write has met it.
     static var isOutputClosed: Bool { outputFailure.withLock { $0 == EPIPE } }
+
+    /// Whether a write to standard output would reach anybody, as far as one has met it.
+    static var takesMore: Bool { outputFailure.withLock { $0 == 0 } }
+
+    /// That a batch goes on without the command, and the command that comes back to it.
+    static func noteRunning(_ id: String, _ command: String, _ words: String) {
+        let id = TerminalText.escaped(id)
+        note("\(id) runs on; come back with: \(Shell.program) \(command) \(id)\(words)")
+    }
 
     /// Whether standard output still has a reader: a pipe can be asked without writing (poll(2), POLLERR).
     static var hasReader: Bool {

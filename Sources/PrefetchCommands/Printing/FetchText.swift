@@ -1,7 +1,7 @@
 internal import Prefetch
 internal import WebImage
 
-/// What the images of a batch were like and how long they took, for people and as JSON.
+/// What the images of a batch were like and how long they took, for people.
 enum FetchText {
     /// The shares of transfers that are told.
     static let quantiles: [(name: String, share: Double)] = [("p50", 0.5), ("p95", 0.95), ("p99", 0.99)]
@@ -34,35 +34,6 @@ enum FetchText {
         case .firstByte: "ttfb"
         case .rest: "body"
         }
-    }
-
-    /// `latency_seconds` and `fetches` of a batch.
-    static func members(_ fetches: FetchTally) -> [(String, JSONText)] {
-        let latency = quantiles.compactMap { name, share in
-            fetches.durations.quantile(share).map { (name, JSONText.number($0, digits: 6)) }
-        }
-        let means = FetchTally.Stage.allCases.compactMap { stage in
-            fetches.mean(stage).map {
-                (stage == .firstByte ? "first_byte" : name(stage), JSONText.number($0, digits: 6))
-            }
-        }
-        let bounds = FetchTally.sizeBounds.map { JSONText.int($0) } + [.null]
-        let sizes = zip(bounds, fetches.sizes).map { bound, count in
-            JSONText.object([("below_bytes", bound), ("images", .int(count))])
-        }
-        return [
-            ("latency_seconds", latency.isEmpty ? .null : .object(latency)),
-            (
-                "fetches",
-                .object([
-                    ("good_tries", .int(fetches.successfulTries)), ("failed_tries", .int(fetches.failedTries)),
-                    ("reused_connections", .int(fetches.reused)),
-                    ("refused_images", .int(fetches.refusedImages)), ("bytes_saved", .int(fetches.savedBytes)),
-                    ("mean_seconds", means.isEmpty ? .null : .object(means)),
-                    ("formats", .object(formats(fetches).map { ($0.name, .int($0.count)) })), ("sizes", .array(sizes)),
-                ])
-            ),
-        ]
     }
 }
 

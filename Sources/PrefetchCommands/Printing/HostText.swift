@@ -1,7 +1,7 @@
 internal import Prefetch
 internal import WebImage
 
-/// Hosts that give no answer or asked for back-off, in words and as JSON.
+/// Hosts that give no answer or asked for back-off, in words.
 enum HostText {
     /// The most that are named.
     private static let most = 10
@@ -24,15 +24,5 @@ enum HostText {
             "host \(name) answers slowly (\(reason)); at most \(Wording.count(host.failures)) of its URLs at once a worker"
         case .busy, .good: "host \(name) asked for back-off (\(reason)); its URLs are waiting, \(next)"
         }
-    }
-
-    static func object(_ host: HostProblem) -> JSONText {
-        .object(
-            [
-                ("host", .string(host.host)), ("state", .string(host.state.rawValue)),
-                ("failures", .int(host.state == .slow ? 0 : host.failures)),
-                ("reason", .string(host.reason)), ("retry_in_seconds", .int(Int(max(0, host.remaining.rounded(.up))))),
-                ("seconds", .int(Int(host.elapsed))),
-            ] + (host.state == .slow ? [("at_once", .int(host.failures))] : []))
     }
 }

@@ -2,7 +2,7 @@ internal import Prefetch
 internal import Redis
 internal import WebImage
 
-/// What holds a run back, in words and as JSON. Every view has its words from here.
+/// What holds a run back, in words. Every view has its words from here.
 enum LimitText {
     /// `limited by politeness (--max-per-host), 3 of 4 workers: 812 URLs wait for their hosts, a.example 400 (--max-per-host)`: the option
     /// comes before the figures, which a narrow screen cuts.
@@ -88,15 +88,6 @@ enum LimitText {
         case .resolver: return "--dns-servers"
         case .starting, .fault, .nothing: return nil
         }
-    }
-
-    static func object(_ limit: RunLimit?) -> JSONText {
-        guard let limit else { return .null }
-        return .object([
-            ("cause", .string(limit.cause.rawValue)), ("detail", .string(detail(limit))),
-            ("option", option(limit).map { .string($0) } ?? .null), ("workers", .int(limit.workers)),
-            ("of_workers", .int(limit.allWorkers)),
-        ])
     }
 
     private static func pause(_ limit: RunLimit) -> String {

@@ -1,7 +1,7 @@
 internal import Glibc
 internal import Prefetch
 
-/// The open URLs of a batch in words and as JSON: what it waits for.
+/// The open URLs of a batch: what it waits for.
 enum OpenURLText {
     /// * `at`: the time in Redis, ms since 1970.
     static func line(_ url: OpenURL, at: Int) -> String {
@@ -50,16 +50,23 @@ enum OpenURLText {
         localtime_r(&seconds, &parts)
         return [parts.tm_hour, parts.tm_min, parts.tm_sec].map { Wording.padded(Int($0)) }.joined(separator: ":")
     }
+}
 
-    static func object(_ url: OpenURL) -> JSONText {
-        func text(_ value: String?) -> JSONText { value.map { $0.isEmpty ? .null : .string($0) } ?? .null }
-        func time(_ value: Int?) -> JSONText { value.map { .string(UTCTime.text(milliseconds: $0)) } ?? .null }
-        return .object([
-            ("index", .int(url.index)), ("line", url.line.map { .int($0) } ?? .null),
-            ("url", url.url.map { .url($0) } ?? .null),
-            ("host", text(url.host)), ("attempt", .int(url.attempt)), ("state", .string(url.state.rawValue)),
-            ("detail", text(ShownURL.text(url.detail))), ("since", time(url.since)), ("until", time(url.until)),
-            ("worker", text(url.worker)),
-        ])
-    }
+extension OpenURL: Record {
+    static let fields: [Field<OpenURL>] = [
+        Field("index", \.index), Field("line", \.line), Field("url") { $0.url.map { Masked.url($0) } },
+        Field("host", \.host?.unlessEmpty), Field("attempt", \.attempt), Field("state", \.state),
+        Field("detail") { $0.detail.unlessEmpty.map { Masked.sentence($0) } }, Field("since") { Moment($0.since) },
+        Field("until") { Moment($0.until) }, Field("worker", \.worker?.unlessEmpty),
+    ]
+}
+
+/// `why --oldest --json`.
+struct OldestAnswer: Record {
+    let batch: String
+    let oldest: [OpenURL]
+
+    static let fields: [Field<Self>] = [
+        .version, Field("batch", \.batch), Field("oldest", about: "None if nothing is open.", \.oldest),
+    ]
 }

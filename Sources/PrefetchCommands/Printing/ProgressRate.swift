@@ -101,15 +101,9 @@ struct RateEvents {
         return last != nil
     }
 
-    /// The ETA is null while nothing predicts it.
-    func object(_ status: BatchStatus, _ load: WorkerLoad) -> JSONText {
-        let left = status.total - status.counts.finished
-        return .object([
-            ("event", .string("rate")), ("finished", .int(status.counts.finished)), ("total", .int(status.total)),
-            ("rate", .number(rate.urls)),
-            ("eta_s", rate.eta(status, load).map { .number($0, digits: 1) } ?? .null),
-            ("MBps", .number(rate.bytes / 1e6)), ("in_flight", .int(load.beside(left: left).report.inFlight)),
-            ("limit", load.limit.map { .string($0.cause.rawValue) } ?? .null),
-        ])
+    func event(_ status: BatchStatus, _ load: WorkerLoad) -> EventAnswer {
+        EventAnswer(
+            name: "rate", finished: status.counts.finished, total: status.total,
+            pace: EventAnswer.Pace(load: load, urls: rate.urls, bytes: rate.bytes, eta: rate.eta(status, load)))
     }
 }

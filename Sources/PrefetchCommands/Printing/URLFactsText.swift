@@ -1,7 +1,7 @@
 internal import Prefetch
 internal import WebImage
 
-/// What is known of a URL, in words and as JSON.
+/// What is known of a URL.
 struct URLFactsText {
     let url: String
     let facts: URLFacts
@@ -104,46 +104,44 @@ struct URLFactsText {
         }
         return lines
     }
+}
 
-    /// The same for programs.
-    var object: JSONText {
-        .object([
-            ("v", .int(1)), ("url", .url(url)), ("known", .bool(facts.isKnown)),
-            (
-                "listed",
-                facts.listing.map { listing in
-                    .object(
-                        FailedURLText.members(listing) + [
-                            ("state", facts.listingState.map { .string($0.rawValue) } ?? .null)
-                        ])
-                } ?? .null
-            ),
-            ("cache", cache.map { .string($0) } ?? .null),
-            ("cached", facts.image.map { .object(CacheEntryText.members($0)) } ?? .null),
-            (
-                "elsewhere",
-                facts.place.map { place in
-                    .object([
-                        ("batch", .string(place.batch.id)), ("line", .int(place.line)),
-                        ("outcome", .string(place.outcome.name)), ("cache", CacheText.object(place.cache)),
-                    ])
-                } ?? .null
-            ),
-            (
-                "skipped",
-                .array(
-                    facts.endings.flatMap { ending in
-                        ending.details.map { detail in
-                            .object([
-                                ("batch", .string(ending.batch.id)), ("state", .string(ending.batch.state.rawValue)),
-                                ("line", .int(detail.line)), ("outcome", .string(detail.outcome.name)),
-                                ("http_status", detail.httpStatus.map { .int($0) } ?? .null),
-                                ("attempts", .int(detail.attempts)), ("detail", .sentence(detail.detail)),
-                            ])
-                        }
-                    })
-            ),
-            ("batches_read", .int(facts.batchesRead)), ("batches", .int(facts.batchCount)),
-        ])
-    }
+extension URLFactsText: Record {
+    static let fields: [Field<Self>] = [
+        .version, Field("url") { Masked.url($0.url) }, Field("known", \.facts.isKnown), Field("listed", \.listed),
+        Field("cache", \.cache), Field("cached", \.facts.image),
+        Field("elsewhere", about: "The image in the cache of another machine.", \.facts.place),
+        Field("skipped") { known in
+            known.facts.endings.flatMap { ending in ending.details.map { SkippedLine(batch: ending.batch, detail: $0) }
+            }
+        },
+        Field("batches_read", \.facts.batchesRead), Field("batches", \.facts.batchCount),
+    ]
+
+    private var listed: ListedURL? { facts.listing.map { ListedURL(entry: $0, state: facts.listingState) } }
+}
+
+private struct ListedURL: Record {
+    let entry: FailedURLEntry
+    let state: URLFacts.ListingState?
+
+    static let fields: [Field<Self>] = FailedURLEntry.fields.map { $0.inside(\.entry) } + [Field("state", \.state)]
+}
+
+extension URLFacts.Place: Record {
+    static let fields: [Field<Self>] = [
+        Field("batch", \.batch.id), Field("line", \.line), Field("outcome", \.outcome), Field("cache", \.cache),
+    ]
+}
+
+/// A line with the URL that was skipped.
+private struct SkippedLine: Record {
+    let batch: BatchStatus
+    let detail: FailureDetail
+
+    static let fields: [Field<Self>] = [
+        Field("batch", \.batch.id), Field("state", \.batch.state), Field("line", \.detail.line),
+        Field("outcome") { SkippedOutcome($0.detail.outcome) }, Field("http_status", \.detail.httpStatus),
+        Field("attempts", \.detail.attempts), Field("detail") { Masked.sentence($0.detail.detail) },
+    ]
 }

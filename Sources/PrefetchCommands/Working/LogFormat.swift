@@ -46,14 +46,23 @@ enum LogFormat: String, ExpressibleByArgument, CaseIterable, Sendable {
 
     /// `{"time":"…","level":"warn","event":"redisAway","pid":4711,"message":"…"}`
     /// * `leftOut`: suppressed lines of the same kind before this one.
-    static func object(_ event: PrefetchWorker.Event, _ message: String, leftOut: Int = 0) -> JSONText {
+    static func object(_ event: PrefetchWorker.Event, _ message: String, leftOut: Int = 0) -> LogLine {
         let (level, name, worker) = kind(event)
-        return .object(
-            [
-                ("time", .string(UTCTime.text(seconds: time(nil)))), ("level", .string(level)),
-                ("event", .string(name)),
-                ("pid", .int(Int(getpid()))),
-            ] + (worker.map { [("worker", .string($0))] } ?? []) + [("message", .sentence(message))]
-                + (leftOut > 0 ? [("left_out", .int(leftOut))] : []))
+        return LogLine(level: level, event: name, worker: worker, message: message, leftOut: leftOut)
     }
+}
+
+/// A line of `prefetch-worker --log-format json`.
+struct LogLine: Record {
+    let time = Moment(seconds: Glibc.time(nil)), pid = Int(getpid())
+    let level: String, event: String
+    let worker: String?
+    let message: String
+    let leftOut: Int
+
+    static let fields: [Field<LogLine>] = [
+        Field("time", \.time), Field("level", about: "info, warn or error", \.level), Field("event", \.event),
+        Field("pid", \.pid), .ifKnown("worker", \.worker), Field("message") { Masked.sentence($0.message) },
+        .ifKnown("left_out", { $0.leftOut > 0 ? $0.leftOut : nil }),
+    ]
 }

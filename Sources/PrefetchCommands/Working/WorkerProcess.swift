@@ -125,7 +125,7 @@ struct WorkerProcess: Sendable {
             let kind = LogFormat.name(event)
             guard let leftOut = limiter.withLock({ $0.admit(kind, second: LogLimiter.now) }) else { return }
             if isJSON {
-                Console.log(LogFormat.object(event, line, leftOut: leftOut))
+                Console.log(LogFormat.object(event, line, leftOut: leftOut).json)
             } else {
                 let more = leftOut > 0 ? " (\(Wording.count(leftOut)) more like it were left out)" : ""
                 Console.note("\(ProgressLines.clock) \(line)\(more)")

@@ -2,7 +2,7 @@ internal import Redis
 
 /// The record of a worker, present or gone.
 package struct WorkerRecord: Sendable, Equatable {
-    package enum State: String, Sendable {
+    package enum State: String, Sendable, CaseIterable {
         case running
         /// Registered with an expired lease: the next heartbeat renews it, or it is reaped.
         case overdue

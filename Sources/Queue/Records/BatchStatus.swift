@@ -3,7 +3,7 @@ internal import Redis
 /// A batch in Redis at one moment.
 public struct BatchStatus: Sendable, Equatable {
     /// The state of a batch.
-    public enum State: String, Sendable {
+    public enum State: String, Sendable, CaseIterable {
         /// Workers may claim its jobs.
         case running
         /// Every URL has ended.
@@ -13,7 +13,7 @@ public struct BatchStatus: Sendable, Equatable {
     }
 
     /// Why a batch was cancelled.
-    public enum Ending: String, Sendable {
+    public enum Ending: String, Sendable, CaseIterable {
         /// By a user, with `cancel` or a token.
         case hand
         /// A later batch took its slot.

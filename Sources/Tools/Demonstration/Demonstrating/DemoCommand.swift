@@ -104,7 +104,7 @@ package struct DemoCommand: AsyncParsableCommand {
         if json {
             // What differs is for a person to read.
             if !verdict.isAsExpected { for line in verdict.lines { Console.note(line) } }
-            Console.print(BatchJSON.object(status).adding("as_expected", .bool(verdict.isAsExpected)).text)
+            Console.print(BatchAnswer(status, isAsExpected: verdict.isAsExpected).line)
             return
         }
         for line in BatchText.summary(status, pace: Self.pace(sent, isAll: status.counts[.downloaded] == 0))
@@ -139,13 +139,5 @@ package struct DemoCommand: AsyncParsableCommand {
             return Shell.quoted(program[..<folder.lowerBound] + "/scripts/run")
         }
         return Shell.quoted(program) + " run"
-    }
-}
-
-extension JSONText {
-    /// An object with one more member at its end.
-    fileprivate func adding(_ name: String, _ value: JSONText) -> JSONText {
-        guard case .object(let members) = self else { return self }
-        return .object(members + [(name, value)])
     }
 }

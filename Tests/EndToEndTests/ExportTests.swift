@@ -99,7 +99,7 @@ struct ExportTests: FolderSuite {
         let cache = folder.path("cache")
         let out = folder.path("out/images")
         let run = try await ran(["run", file, "--cache", cache, "--out", out] + net, exits: 3)
-        #expect(run.stderr.contains("\(out): 3 images, 3 of them new; 1 lines have none"))
+        #expect(run.stderr.contains("\(out): 3 images, 3 of them new; 1 line without one"))
         let names = ["000002.png", "000003.jpg", "000005.png"]
         let paths = names.map { "out/images/\($0)" }
         #expect(folder.contents().filter { $0.hasPrefix("out/i") } == ["out/images/"] + paths)

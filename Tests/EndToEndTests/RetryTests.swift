@@ -37,7 +37,7 @@ struct RetryTests: FolderSuite {
         #expect(first.stderr.contains("retrying the 4 skipped of 10 URLs of \(id) as \(id).2"))
         #expect(first.stdout.contains(#""id":"\#(id).2","state":"done","total":4,"finished":4,"skipped":2,"#))
         #expect(first.stdout.contains(#""retry_failed":true"#) && first.stdout.contains(#""retry_of":"\#(id)""#))
-        #expect(first.stderr.contains("\(out): 8 images, 8 of them new; 2 lines have none"))
+        #expect(first.stderr.contains("\(out): 8 images, 8 of them new; 2 lines without one"))
         #expect(folder.contents().contains("out/000008.png") && folder.contents().contains("out/000010.png"))
 
         let failures = try await ran(["failures", id, "--json"] + at)
@@ -46,7 +46,7 @@ struct RetryTests: FolderSuite {
         let status = try await ran(["status", id] + at)
         #expect(status.stdout.hasPrefix("\(id)  done  100.0%  finished 10 of 10: 6 images, 4 skipped (httpError 4)"))
         let line =
-            "; newest results of the 10 lines of \(id): 8 have an image, 2 are skipped (httpError 2)\n"
+            "; newest results of the 10 lines of \(id): 8 with an image, 2 skipped (httpError 2)\n"
         #expect(status.stdout.contains("  retried by \(id).2\(line)"), "\(status.stdout)")
         let newest = try await ran(["status", "\(id).2"] + at)
         #expect(newest.stdout.contains("  retries \(id)\(line)"), "\(newest.stdout)")
@@ -58,7 +58,7 @@ struct RetryTests: FolderSuite {
         origin.route("/7", png(7))
         let second = try await ran(["retry", id] + at + net, exits: 3)
         #expect(second.stderr.contains("retrying the 2 skipped of 4 URLs of \(id).2 as \(id).3"))
-        #expect(second.stdout.contains("newest results of the 10 lines of \(id): 9 have an image, 1 are skipped"))
+        #expect(second.stdout.contains("newest results of the 10 lines of \(id): 9 with an image, 1 skipped"))
         for name in [id, "\(id).2", "\(id).3"] {
             let export = try await ran(["export", name, "--format", "jsonl"] + at)
             let lines = export.stdout.split(separator: "\n")

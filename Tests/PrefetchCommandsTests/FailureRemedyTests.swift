@@ -46,7 +46,10 @@ struct FailureRemedyTests {
             .refused, .unreadableRobots,
             "retry when the sites' robots.txt can be read, or without --robots, if they are yours"
         ),
-        (.refused, .robotsTag, "--ignore-robots-tag takes them, --own-host NAME those of a host of your own"),
+        (
+            .refused, .robotsTag,
+            "--ignore-robots-tag takes them; --own-host NAME skips all robots rules of a host you own"
+        ),
         (.refused, .scheme, "correct the URLs: only http and https are fetched"),
         (.refused, .downgrade, "correct the URLs: these lead from https to http"),
         (.refused, .contentType, nil),

@@ -155,9 +155,7 @@ struct BatchFollower: Sendable {
             details = [:]
         }
         return skipped.compactMap { item in
-            guard let detail = details[item.index] else { return nil }
-            let status = detail.outcome == .httpError ? detail.httpStatus.map { " \($0)" } ?? "" : ""
-            return "skipped: \(detail.outcome.name)\(status)  \(TerminalText.url(detail.url))"
+            details[item.index].map { "skipped: \(BatchText.cause(of: $0))  \(TerminalText.url($0.url))" }
         }
     }
 }

@@ -124,8 +124,8 @@ struct BatchOutput: Sendable {
         let tally = folder.tally
         let (new, all) = (tally.linked + tally.copied, tally.linked + tally.copied + tally.present)
         var text = "\(TerminalText.escaped(path)): \(Wording.count(all)) images, \(Wording.count(new)) of them new"
-        if tally.without > 0 { text += "; \(Wording.count(tally.without)) lines have none" }
-        if tally.unnamable > 0 { text += "; \(Wording.count(tally.unnamable)) have a name that no file can have" }
+        if tally.without > 0 { text += "; \(Wording.count(tally.without, "line")) without one" }
+        if tally.unnamable > 0 { text += "; \(Wording.count(tally.unnamable)) with a name that no file can have" }
         Console.note(text)
     }
 

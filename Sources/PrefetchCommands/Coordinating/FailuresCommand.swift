@@ -62,10 +62,8 @@ struct FailuresCommand: AsyncParsableCommand {
     }
 
     private static func text(_ failure: FailureDetail) -> String {
-        var what = failure.outcome.name
-        if let status = failure.httpStatus, failure.outcome == .httpError { what += " \(status)" }
         let tries = failure.attempts > 1 ? ", \(failure.attempts) tries" : ""
         return
-            "\(failure.line): \(TerminalText.url(failure.url))  \(what)  \(TerminalText.escaped(failure.detail))\(tries)"
+            "\(failure.line): \(TerminalText.url(failure.url))  \(BatchText.cause(of: failure))  \(TerminalText.escaped(failure.detail))\(tries)"
     }
 }

@@ -16,7 +16,7 @@ struct LostWorkers: Sendable {
                 let ends = try await queue.workerRecords.ends(ofWorkers: present.subtracting(now).sorted())
                 for (name, end) in ends.sorted(by: { $0.key < $1.key }) where end.state == .lost {
                     Console.note(
-                        "\(ProgressLines.clock) \(batch) WARN worker=\(TerminalText.escaped(name)) lost returned=\(end.returned)"
+                        "\(UTCTime.clock()) \(batch) WARN worker=\(TerminalText.escaped(name)) lost returned=\(end.returned)"
                     )
                 }
                 present = now

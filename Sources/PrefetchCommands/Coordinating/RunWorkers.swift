@@ -43,7 +43,7 @@ final class RunWorkers: Sendable {
             },
             onDeath: { death in
                 guard let (queue, _) = place.batch.withLock({ $0 }) else { return false }
-                Console.note("\(ProgressLines.clock) worker \(Self.text(death, name: Self.name(death.pid)))")
+                Console.note("\(UTCTime.clock()) worker \(Self.text(death, name: Self.name(death.pid)))")
                 return await DeadWorker(Self.name(death.pid), queue: queue)
                     .giveBack(blaming: death.isKilledHere ? nil : death.suspects)
             })

@@ -91,10 +91,7 @@ struct DashCommand: AsyncParsableCommand {
 
     /// 12:41:07, local time.
     @Sendable private static func clock(_ milliseconds: Int) -> String {
-        var seconds = time_t(milliseconds / 1000)
-        var parts = tm()
-        localtime_r(&seconds, &parts)
-        return [parts.tm_hour, parts.tm_min, parts.tm_sec].map { Wording.padded(Int($0)) }.joined(separator: ":")
+        UTCTime.clock(seconds: milliseconds / 1000)
     }
 }
 

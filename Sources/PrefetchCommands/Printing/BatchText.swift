@@ -140,7 +140,7 @@ package enum BatchText {
         return status.isPaused ? "paused" : "the whole queue is paused"
     }
 
-    /// That an unfinished batch is gone on with.
+    /// That an unfinished batch continues.
     static func continuing(_ status: BatchStatus) -> String {
         "continuing \(TerminalText.escaped(status.id)) at \(Wording.share(status.counts.finished, of: status.total)): "
             + "\(Wording.count(status.counts.finished)) of \(Wording.count(status.total)) finished"
@@ -161,9 +161,9 @@ package enum BatchText {
             ? "  retries \(TerminalText.escaped(newest.retryOf ?? root.id))"
             : "  retried by \(TerminalText.escaped(newest.id))"
         line += "; newest results of the \(Wording.count(root.total)) lines of \(TerminalText.escaped(root.id)): "
-        line += "\(Wording.count(images)) have an image, \(Wording.count(counts.skipped)) are skipped"
+        line += "\(Wording.count(images)) with an image, \(Wording.count(counts.skipped)) skipped"
         if counts.skipped > 0 { line += " (\(causes(counts)))" }
-        if chain.open > 0 { line += ", \(Wording.count(chain.open)) are open" }
+        if chain.open > 0 { line += ", \(Wording.count(chain.open)) open" }
         return line
     }
 }

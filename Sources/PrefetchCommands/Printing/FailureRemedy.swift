@@ -24,7 +24,7 @@ enum FailureRemedy {
         case .closedNetwork: "open the networks, if they are yours: --allow-net ADDRESS, or ADDRESS:PORT"
         case .robots: "retry without --robots, if the sites are yours"
         case .unreadableRobots: "retry when the sites' robots.txt can be read, or without --robots, if they are yours"
-        case .robotsTag: "--ignore-robots-tag takes them, --own-host NAME those of a host of your own"
+        case .robotsTag: "--ignore-robots-tag takes them; --own-host NAME skips all robots rules of a host you own"
         case .scheme: "correct the URLs: only http and https are fetched"
         case .downgrade: "correct the URLs: these lead from https to http"
         case .imageType: "retry with other --types"

@@ -30,13 +30,13 @@ struct Health: Record {
                 "Redis is full: \(Wording.bytes(queue.usedMemory)) of \(Wording.bytes(queue.maxMemory)); new URLs wait until "
                     + "workers have made room, or maxmemory is raised")
         }
-        if noWorker { lines.append("no worker is running: start a prefetch-worker, or prefetch-coord run on its list") }
+        if noWorker { lines.append("no worker is running: start prefetch-worker, or run the list again") }
         for batch in queue.running {
             guard let message = batch.broken else { continue }
             lines.append("\(Self.broken(batch.id, message)), and submit or run its list again")
         }
         if queue.dead > 0 {
-            lines.append("\(Wording.count(queue.dead)) malformed job list elements; prefetch-coord fsck shows them")
+            lines.append("\(Wording.count(queue.dead, "malformed job list element")); prefetch-coord fsck shows them")
         }
         if !lost.isEmpty {
             let names = lost.prefix(5).map(TerminalText.escaped).joined(separator: ", ")

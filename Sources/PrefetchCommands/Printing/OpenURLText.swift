@@ -45,10 +45,7 @@ enum OpenURLText {
 
     /// 12:41:07, local time. Counted from now, so that it is right also where the clock of Redis is not.
     private static func clock(_ moment: Int, at: Int) -> String {
-        var seconds = time(nil) + (moment - at + 999) / 1000
-        var parts = tm()
-        localtime_r(&seconds, &parts)
-        return [parts.tm_hour, parts.tm_min, parts.tm_sec].map { Wording.padded(Int($0)) }.joined(separator: ":")
+        UTCTime.clock(seconds: Int(time(nil)) + (moment - at + 999) / 1000)
     }
 }
 

@@ -1,4 +1,3 @@
-internal import Glibc
 internal import Prefetch
 internal import WebImage
 
@@ -41,7 +40,7 @@ struct ProgressLines {
         wasHeld = status.isHeld
         let eta = rate.eta(status, load).map { "\(Int(clamped: $0.rounded(.up)))s" } ?? "-"
         var line =
-            "\(Self.clock) \(TerminalText.escaped(status.id)) \(Wording.share(counts.finished, of: status.total)) finished=\(counts.finished) "
+            "\(UTCTime.clock()) \(TerminalText.escaped(status.id)) \(Wording.share(counts.finished, of: status.total)) finished=\(counts.finished) "
             + "total=\(status.total) skipped=\(counts.skipped) rate=\(Int(clamped: rate.urls.rounded()))/s "
             + "MBps=\(Wording.decimal(rate.bytes / 1e6, digits: 1)) inflight=\(load.report.inFlight) "
             + "checking=\(load.report.checking) eta=\(eta)"
@@ -65,13 +64,5 @@ struct ProgressLines {
 
     private static func share(_ status: BatchStatus) -> Int {
         status.total == 0 ? 100 : status.counts.finished * 100 / status.total
-    }
-
-    /// 12:41:07, local time.
-    static var clock: String {
-        var seconds = time(nil)
-        var parts = tm()
-        localtime_r(&seconds, &parts)
-        return [parts.tm_hour, parts.tm_min, parts.tm_sec].map { Wording.padded(Int($0)) }.joined(separator: ":")
     }
 }

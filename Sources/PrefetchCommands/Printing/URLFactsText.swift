@@ -69,14 +69,13 @@ struct URLFactsText {
             let about =
                 "\(TerminalText.escaped(batch.id)) (\(batch.state.rawValue), \(UTCTime.text(milliseconds: time)))"
             var lines = ending.details.prefix(3).map { detail in
-                var text = "line \(detail.line) of \(about): \(detail.outcome.name)"
-                if let status = detail.httpStatus, detail.outcome == .httpError { text += " \(status)" }
+                var text = "line \(detail.line) of \(about): \(BatchText.cause(of: detail))"
                 if detail.attempts > 1 { text += ", \(detail.attempts) tries" }
                 return text + (detail.detail.isEmpty ? "" : ", \(TerminalText.escaped(detail.detail))")
             }
             if ending.details.count > 3 {
                 lines.append(
-                    "and \(Wording.count(ending.details.count - 3)) more lines of \(TerminalText.escaped(batch.id))")
+                    "and \(Wording.count(ending.details.count - 3, "more line")) of \(TerminalText.escaped(batch.id))")
             }
             return lines
         }

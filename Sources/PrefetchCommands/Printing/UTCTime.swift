@@ -16,4 +16,13 @@ enum UTCTime {
         let clock = [parts.tm_hour, parts.tm_min, parts.tm_sec].map { Wording.padded(Int($0)) }
         return date.joined(separator: "-") + "T" + clock.joined(separator: ":") + "Z"
     }
+
+    /// 12:41:07 in local time.
+    /// * `seconds`: since 1970; nil: now.
+    static func clock(seconds: Int? = nil) -> String {
+        var seconds = seconds.map { time_t($0) } ?? time(nil)
+        var parts = tm()
+        localtime_r(&seconds, &parts)
+        return [parts.tm_hour, parts.tm_min, parts.tm_sec].map { Wording.padded(Int($0)) }.joined(separator: ":")
+    }
 }

@@ -40,7 +40,7 @@ struct WorkerProcess: Sendable {
     func run() async throws {
         // Before the first line: log collectors read only JSON.
         if try LogFormat.chosen(logFormat) == .json { Console.noteAsJSON() }
-        if !isQuiet { Console.note("\(ProgressLines.clock) \(firstLine)") }
+        if !isQuiet { Console.note("\(UTCTime.clock()) \(firstLine)") }
         // Before anything is opened.
         let budget = try DescriptorBudget.raised()
         if !isQuiet, let note = budget.note(wanted: fetch.maxConcurrentDownloads) { Console.note(note) }
@@ -98,7 +98,7 @@ struct WorkerProcess: Sendable {
     /// A mistyped name would be waited at for ever.
     private static func tellUnknownQueue(_ queue: PrefetchQueue) async {
         guard let text = try? await queue.catalog.unknownQueue() else { return }
-        Console.note("\(ProgressLines.clock) note: \(TerminalText.escaped(text))")
+        Console.note("\(UTCTime.clock()) note: \(TerminalText.escaped(text))")
     }
 
     private func configuration(
@@ -128,7 +128,7 @@ struct WorkerProcess: Sendable {
                 Console.log(LogFormat.object(event, line, leftOut: leftOut).json)
             } else {
                 let more = leftOut > 0 ? " (\(Wording.count(leftOut)) more like it were left out)" : ""
-                Console.note("\(ProgressLines.clock) \(line)\(more)")
+                Console.note("\(UTCTime.clock()) \(line)\(more)")
             }
         }
         return configuration

@@ -61,14 +61,18 @@ struct NamedTests {
                 atPath: root.appending(path: "Tests/Golden/traces/\(match.1).txt").path)
         }
         if let match = proof.wholeMatch(of: /([A-Z][A-Za-z]+Tests)\.([a-z][A-Za-z]+)/) {
-            return files.contains { $0.contains("struct \(match.1) {") && $0.contains("func \(match.2)(") }
+            return files.contains { Self.has(match.1, $0) && $0.contains("func \(match.2)(") }
         }
         guard let match = proof.wholeMatch(of: /([A-Z][A-Za-z]+Tests) "([^"…]+)(…?)"/) else { return false }
         let name = "\"\(match.2)" + (match.3.isEmpty ? "\"" : "")
         return files.contains { text in
-            guard text.contains("struct \(match.1) {") else { return false }
+            guard Self.has(match.1, text) else { return false }
             return text.matches(of: /@Test\(\s*("[^\n]*)/).contains { $0.1.hasPrefix(name) }
                 || text.matches(of: /func `([^`]*)`/).contains { "\"\($0.1)\"".hasPrefix(name) }
         }
+    }
+
+    private static func has(_ suite: Substring, _ text: String) -> Bool {
+        text.contains("struct \(suite) {") || text.contains("struct \(suite): ")
     }
 }

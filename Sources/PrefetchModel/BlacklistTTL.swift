@@ -1,8 +1,8 @@
 /// How long URLs stay on the list of failed URLs before one request is made for them again, by the reason of their failure. All durations are
 /// seconds, at most a century; 0: they never lapse.
-public struct BlacklistTTL: Sendable, Equatable, Codable {
+public struct BlacklistTTL: Sendable, Equatable {
     /// What ``FailedURLPolicy/smart`` lists.
-    public enum Reason: String, Sendable, CaseIterable, CodingKey {
+    public enum Reason: String, Sendable, CaseIterable {
         /// 404: pages come back.
         case notFound = "404"
         /// 410: the server says that it is gone for good.
@@ -70,24 +70,18 @@ public struct BlacklistTTL: Sendable, Equatable, Codable {
         return seconds == seconds.rounded() ? "\(Int(seconds))s" : "\(seconds)s"
     }
 
-    // MARK: JSON
-
-    /// Reads an object with the reasons as names; a number stands for all of them, and what is missing or no number has its default.
-    public init(from decoder: any Decoder) throws {
-        if let all = try? decoder.singleValueContainer().decode(Double.self) {
-            self.init(all)
+    /// Reads ``text``, or times for some of the reasons, where what is not named has its default: `12h`, `404=7d,badImage=0`.
+    package init?(argument: String) {
+        if let all = Age(argument: argument) {
+            self.init(all.seconds)
             return
         }
         self.init()
-        let container = try decoder.container(keyedBy: Reason.self)
-        for reason in Reason.allCases {
-            if let given = try? container.decode(Double.self, forKey: reason) { self[reason] = given }
+        for part in argument.split(separator: ",", omittingEmptySubsequences: false) {
+            let words = part.split(separator: "=", omittingEmptySubsequences: false).map(String.init)
+            guard words.count == 2, let reason = Reason(rawValue: words[0]), let time = Age(argument: words[1])
+            else { return nil }
+            self[reason] = time.seconds
         }
-    }
-
-    /// Writes an object with the seconds of each reason.
-    public func encode(to encoder: any Encoder) throws {
-        var container = encoder.container(keyedBy: Reason.self)
-        for reason in Reason.allCases { try container.encode(self[reason], forKey: reason) }
     }
 }

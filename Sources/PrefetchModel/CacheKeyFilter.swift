@@ -1,5 +1,5 @@
 /// Maps a URL to its cache key (SDWebImageManager's `cacheKeyFilter`), in a form that every worker follows.
-public struct CacheKeyFilter: Sendable, Equatable, Codable, CustomStringConvertible {
+public struct CacheKeyFilter: Sendable, Equatable, CustomStringConvertible {
     /// The kinds of filters.
     package enum Kind: Sendable, Equatable {
         case url, withoutQuery
@@ -63,22 +63,5 @@ public struct CacheKeyFilter: Sendable, Equatable, Codable, CustomStringConverti
             guard let regex = try? Regex(pattern).matchingSemantics(.unicodeScalar) else { return url }
             return url.replacing(regex, with: replacement)
         }
-    }
-
-    /// Decodes its text.
-    /// - Throws: `DecodingError` if it is none.
-    public init(from decoder: any Decoder) throws {
-        let text = try decoder.singleValueContainer().decode(String.self)
-        guard let filter = CacheKeyFilter(text) else {
-            throw DecodingError.dataCorrupted(
-                .init(codingPath: decoder.codingPath, debugDescription: "'\(text)' is not a cache key filter"))
-        }
-        self = filter
-    }
-
-    /// Encodes its text.
-    public func encode(to encoder: any Encoder) throws {
-        var container = encoder.singleValueContainer()
-        try container.encode(description)
     }
 }

@@ -1,6 +1,6 @@
 /// A major version of SDWebImage whose behaviour is followed where it differs from this package's own (`--compat`): a prefetch also cancels
 /// the previous one of its prefetcher or slot, and what is cancelled calls no completion. docs/SDWEBIMAGE.md has all differences.
-public enum Compatibility: String, Sendable, CaseIterable, Codable {
+public enum Compatibility: String, Sendable, CaseIterable {
     /// SDWebImage 3.x.
     case sd3
 

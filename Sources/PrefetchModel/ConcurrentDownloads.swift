@@ -32,22 +32,3 @@ public enum ConcurrentDownloads: Sendable, Hashable, ExpressibleByIntegerLiteral
         return count
     }
 }
-
-extension ConcurrentDownloads: Codable {
-    /// Reads the form of ``description``.
-    /// - Throws: `dataCorrupted` if it is neither `auto` nor a number.
-    public init(from decoder: any Decoder) throws {
-        let container = try decoder.singleValueContainer()
-        let text = try container.decode(String.self)
-        guard let value = Self(text) else {
-            throw DecodingError.dataCorruptedError(in: container, debugDescription: "neither auto nor a number")
-        }
-        self = value
-    }
-
-    /// Writes ``description``.
-    public func encode(to encoder: any Encoder) throws {
-        var container = encoder.singleValueContainer()
-        try container.encode(description)
-    }
-}

@@ -1,5 +1,5 @@
 /// What a power cut may lose of stored images.
-public enum Durability: String, Sendable, CaseIterable, Codable {
+public enum Durability: String, Sendable, CaseIterable {
     /// Everything that the kernel has not written yet.
     case none
     /// Nothing stored before the last sync, which precedes the report of an outcome.

@@ -5,7 +5,7 @@
 ///
 /// No policy lists failures caused by our own settings (`refused`, `imageRefused`, `tooLarge`, `invalidURL`, `cancelled`, `notCached`, `digestMismatch`,
 /// `unsupportedFormat`, local faults): changing the setting resolves them.
-public enum FailedURLPolicy: String, Sendable, CaseIterable, Codable {
+public enum FailedURLPolicy: String, Sendable, CaseIterable {
     /// Permanent failures reported by the origin: 404, 410, 451, and a complete body that is not an image. The default.
     case smart
     /// SDWebImage 3.x: every error except its seven exempt ones; an HTTP status of 400 or more counts as an error, except 401 and 407: their

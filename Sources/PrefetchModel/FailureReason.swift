@@ -52,7 +52,7 @@ public enum FailureReason: String, Sendable, CaseIterable {
 
     // MARK: filtered
 
-    /// An ``ImageURLFilter`` of the run, or of the downloader, does not let it pass.
+    /// An ``ImageURLFilter`` of the batch, or of the downloader, does not let it pass.
     case urlFilter
     /// A format that the ``ImageRules`` do not take.
     case imageType

@@ -1,5 +1,5 @@
 /// How an image fills the size that it is resized to. Proportions are kept.
-public enum ImageFit: String, Sendable, CaseIterable, Codable {
+public enum ImageFit: String, Sendable, CaseIterable {
     /// The whole image, at most as wide and as high as the size.
     case inside
     /// Exactly the size; what does not fit is cut off evenly on both sides.

@@ -72,4 +72,23 @@ public enum ImageFormat: String, Sendable, CaseIterable, Codable {
         guard let format = Self.allCases.first(where: { $0.recordCode == recordCode }) else { return nil }
         self = format
     }
+
+    /// The formats of these names; `jpg` and `tif` are accepted, too.
+    /// - Throws: `invalidConfiguration` for an unknown name, with the one that may be meant.
+    package static func formats(_ names: [String]) throws(WebImageError) -> Set<ImageFormat> {
+        let known = allCases.filter { $0 != .unknown }.map(\.rawValue)
+        var formats: Set<ImageFormat> = []
+        for name in names {
+            let plain = ["jpg": "jpeg", "tif": "tiff"][name.lowercased()] ?? name.lowercased()
+            guard known.contains(plain), let format = ImageFormat(rawValue: plain) else {
+                throw WebImageError(
+                    .invalidConfiguration,
+                    "there is no image type '\(name.prefix(40))'" + EditDistance.guess(plain, among: known)
+                        + "; the types are \(known.joined(separator: ", "))")
+            }
+            formats.insert(format)
+        }
+        guard !formats.isEmpty else { throw WebImageError(.invalidConfiguration, "no image type is given") }
+        return formats
+    }
 }

@@ -19,17 +19,6 @@ public struct ImageRules: Sendable, Hashable {
     /// Whether every image is taken.
     public var isEmpty: Bool { self == ImageRules() }
 
-    /// The rules of a line over those of its batch: each replaces the one of the same name.
-    package func overridden(by other: ImageRules) -> ImageRules {
-        var rules = self
-        rules.minWidth = other.minWidth ?? minWidth
-        rules.minHeight = other.minHeight ?? minHeight
-        rules.maxPixels = other.maxPixels ?? maxPixels
-        rules.maxAspectRatio = other.maxAspectRatio ?? maxAspectRatio
-        rules.types = other.types ?? types
-        return rules
-    }
-
     /// Which rule an image breaks, with its figure; nil if none.
     package func objection(to image: ImageHeader) -> (message: String, reason: FailureReason)? {
         let (format, size) = (image.format, image.size)
@@ -56,20 +45,9 @@ public struct ImageRules: Sendable, Hashable {
         return nil
     }
 
-    /// What is set, as text, by its name in JSON.
-    package var members: [(name: String, value: String)] {
-        let values: [(CodingKeys, String?)] = [
-            (.minWidth, minWidth.map(String.init)), (.minHeight, minHeight.map(String.init)),
-            (.maxPixels, maxPixels.map(String.init)),
-            (.maxAspectRatio, maxAspectRatio.map(Self.text)),
-            (.types, types.map { $0.map(\.rawValue).sorted().joined(separator: ",") }),
-        ]
-        return values.compactMap { key, value in value.map { (key.rawValue, $0) } }
-    }
-
     /// The rules as options of a command line, such as `--min-width 200`; `none` if every image is taken.
     package var text: String {
-        let words = members.map { name, value in "--\(String(name.map { $0 == "_" ? "-" : $0 })) \(value)" }
+        let words = Self.settings.compactMap { row in row.text(self).map { "\(row.about.flag) \($0)" } }
         return words.isEmpty ? "none" : words.joined(separator: " ")
     }
 
@@ -83,40 +61,28 @@ public struct ImageRules: Sendable, Hashable {
     package static let pixels = 1...1_000_000_000_000
 }
 
-extension ImageRules: Codable {
-    /// Names in JSON.
-    package enum CodingKeys: String, CodingKey, CaseIterable, Sendable {
-        case minWidth = "min_width"
-        case minHeight = "min_height"
-        case maxPixels = "max_pixels"
-        case maxAspectRatio = "max_aspect_ratio"
-        case types
-    }
+extension ImageRules: SettingRecord {
+    package static let settings: [Setting<ImageRules>] = [
+        Setting(
+            "--min-width", \.minWidth, .count(sides), usual: "no limit", "Refuse images narrower than this, in pixels."),
+        Setting(
+            "--min-height", \.minHeight, .count(sides), usual: "no limit", "Refuse images shorter than this, in pixels."
+        ),
+        Setting(
+            "--max-pixels", \.maxPixels, .pixels(pixels), usual: "the most that workers take, 500M",
+            "Refuse images of more pixels, width times height: 25M.", foreign: ["--max-image-area"]),
+        Setting(
+            "--max-aspect-ratio", \.maxAspectRatio, .number(1...Double(sides.upperBound), "ratio"), usual: "no limit",
+            "Refuse images whose longer side exceeds this many times the shorter."),
+        Setting(
+            "--types", \.types, .list("type,...", ImageFormat.formats) { $0.map(\.rawValue).sorted() },
+            usual: "all formats", "Refuse images in other formats: jpeg,png,webp."),
+    ].section("Selection")
 
-    /// Whatever a record says, within the ranges of the options.
-    public init(from decoder: any Decoder) throws {
-        let record = try decoder.container(keyedBy: CodingKeys.self)
-        func number(_ key: CodingKeys, _ range: ClosedRange<Int>) throws -> Int? {
-            try record.decodeIfPresent(Int.self, forKey: key).map {
-                min(max(range.lowerBound, $0), range.upperBound)
-            }
-        }
-        minWidth = try number(.minWidth, Self.sides)
-        minHeight = try number(.minHeight, Self.sides)
-        maxPixels = try number(.maxPixels, Self.pixels)
-        maxAspectRatio = try record.decodeIfPresent(Double.self, forKey: .maxAspectRatio).map {
-            $0.isFinite ? min(max(1, $0), Double(Self.sides.upperBound)) : 1
-        }
-        types = try record.decodeIfPresent([ImageFormat].self, forKey: .types).map { Set($0) }
-    }
-
-    /// Only what is set, the types in order.
-    public func encode(to encoder: any Encoder) throws {
-        var record = encoder.container(keyedBy: CodingKeys.self)
-        try record.encodeIfPresent(minWidth, forKey: .minWidth)
-        try record.encodeIfPresent(minHeight, forKey: .minHeight)
-        try record.encodeIfPresent(maxPixels, forKey: .maxPixels)
-        try record.encodeIfPresent(maxAspectRatio, forKey: .maxAspectRatio)
-        try record.encodeIfPresent(types.map { $0.map(\.rawValue).sorted() }, forKey: .types)
+    /// Why no image can satisfy the rules; nil if one can.
+    package var contradiction: String? {
+        guard let most = maxPixels else { return nil }
+        let least = (minWidth ?? 1) * (minHeight ?? 1)
+        return least > most ? "no image has at least \(least) and at most \(most) pixels" : nil
     }
 }

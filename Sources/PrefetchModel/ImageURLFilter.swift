@@ -39,6 +39,15 @@ public struct HostFilter: ImageURLFilter, Equatable, CustomStringConvertible {
         (self.allowed, self.denied) = (allowed, denied)
     }
 
+    /// The filters of options.
+    package static func filters(
+        _ allowed: [String]?, _ denied: [String]?, _ patterns: [String]?
+    ) -> [any ImageURLFilter] {
+        let hosts = HostFilter(allowed: HostPatterns(allowed ?? []), denied: HostPatterns(denied ?? []))
+        let others = (patterns ?? []).compactMap { try? PatternFilter($0) }
+        return hosts == HostFilter() ? others : [hosts] + others
+    }
+
     /// The options that make it: `--allow-host a,b --deny-host c`.
     public var description: String {
         [("--allow-host", allowed), ("--deny-host", denied)].filter { !$1.patterns.isEmpty }

@@ -45,42 +45,53 @@ public struct ImageVariant: Sendable, Equatable {
     public static let scaleDownLimitBytes = 60 << 20
 }
 
-extension ImageVariant: Codable {
-    private enum CodingKeys: String, CodingKey {
-        case width, height, fit, up, limitBytes, format, quality, strip, still, keepOriginal
-    }
+extension ImageVariant: SettingRecord {
+    package static let settings: [Setting<ImageVariant>] = [
+        Setting(
+            "--resize", \.resize, .wxh, usual: "no resizing",
+            "Resize images to fit this size in pixels: 256x192, or 256 for 256x256. Smaller ones stay.",
+            foreign: ["--image-size"]),
+        Setting(
+            "--fit", \.fit, .choice("fit"),
+            "How an image fits the size: inside (whole), cover (cut to it) or pad (whole, with a background)."),
+        Setting(
+            "--upscale", \.scalesUp, .flag, "Enlarge images that are smaller than the size, too."),
+        Setting(
+            "--image-format", \.format, .stored, usual: "keep",
+            "Store images as jpeg, png, webp or keep: in their own format, or PNG or JPEG.",
+            foreign: ["--encode-format"]),
+        Setting(
+            "--quality", \.quality, .count(1...100), "Quality of JPEG and WebP images that are written, 1 to 100.",
+            foreign: ["--encode-quality"]),
+        Setting("--strip", \.stripsMetadata, .flag, "Drop EXIF data and color profiles of images."),
+        Setting("--keep-original", \.keepsOriginal, .flag, "Store the original images, too."),
+        Setting("--limit-bytes", \.limitBytes, .count(4...Int.max), is: .library, ""),
+        Setting("--still", \.transformsAnimations, .flag, is: .library, ""),
+    ].section("Resizing")
+}
 
-    /// Whatever a record says, within the ranges of the options.
-    public init(from decoder: any Decoder) throws {
-        let record = try decoder.container(keyedBy: CodingKeys.self)
-        func side(_ key: CodingKeys) throws -> Int? {
-            try record.decodeIfPresent(Int.self, forKey: key).map { min(max(1, $0), 32_768) }
+extension SettingKind where Value == PixelSize {
+    /// `256x256`, 1 to 32,768 pixels a side; one number is both.
+    fileprivate static var wxh: SettingKind {
+        SettingKind("wxh") { word in
+            let sides = word.lowercased().split(separator: "x", omittingEmptySubsequences: false).map { Int($0) }
+            guard (1...2).contains(sides.count), let width = sides[0], let height = sides[sides.count - 1],
+                1...32_768 ~= width, 1...32_768 ~= height
+            else { return nil }
+            return PixelSize(width: width, height: height)
+        } _: {
+            "\($0.width)x\($0.height)"
         }
-        if let width = try side(.width), let height = try side(.height) {
-            resize = PixelSize(width: width, height: height)
-        }
-        fit = try record.decodeIfPresent(ImageFit.self, forKey: .fit) ?? fit
-        scalesUp = try record.decodeIfPresent(Bool.self, forKey: .up) ?? scalesUp
-        limitBytes = try record.decodeIfPresent(Int.self, forKey: .limitBytes).map { max(4, $0) }
-        format = try record.decodeIfPresent(ImageFormat.self, forKey: .format)
-        quality = min(max(1, try record.decodeIfPresent(Int.self, forKey: .quality) ?? quality), 100)
-        stripsMetadata = try record.decodeIfPresent(Bool.self, forKey: .strip) ?? stripsMetadata
-        transformsAnimations = try record.decodeIfPresent(Bool.self, forKey: .still) ?? transformsAnimations
-        keepsOriginal = try record.decodeIfPresent(Bool.self, forKey: .keepOriginal) ?? keepsOriginal
     }
+}
 
-    /// Only what is not the default.
-    public func encode(to encoder: any Encoder) throws {
-        var record = encoder.container(keyedBy: CodingKeys.self)
-        try record.encodeIfPresent(resize?.width, forKey: .width)
-        try record.encodeIfPresent(resize?.height, forKey: .height)
-        if fit != .inside { try record.encode(fit, forKey: .fit) }
-        if scalesUp { try record.encode(true, forKey: .up) }
-        try record.encodeIfPresent(limitBytes, forKey: .limitBytes)
-        try record.encodeIfPresent(format, forKey: .format)
-        if quality != 90 { try record.encode(quality, forKey: .quality) }
-        if stripsMetadata { try record.encode(true, forKey: .strip) }
-        if transformsAnimations { try record.encode(true, forKey: .still) }
-        if keepsOriginal { try record.encode(true, forKey: .keepOriginal) }
+extension SettingKind where Value == ImageFormat? {
+    /// The formats that images are written in; nil: their own.
+    fileprivate static var stored: SettingKind {
+        let formats: [ImageFormat] = [.jpeg, .png, .webp]
+        return SettingKind(
+            "format", values: formats.map(\.rawValue) + ["keep"], rule: "is jpeg, png, webp or keep",
+            { word in word == "keep" ? .some(nil) : formats.first { $0.rawValue == word }.map { .some($0) } },
+            { $0?.rawValue ?? "keep" })
     }
 }

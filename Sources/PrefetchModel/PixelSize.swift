@@ -1,5 +1,5 @@
 /// A size in pixels.
-public struct PixelSize: Sendable, Equatable, Codable {
+public struct PixelSize: Sendable, Equatable {
     /// In pixels.
     public var width: Int
     /// In pixels.

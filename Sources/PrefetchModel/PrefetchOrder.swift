@@ -1,5 +1,5 @@
 /// The order in which the jobs of a batch start (SDWebImageDownloaderExecutionOrder): which end of its list is popped.
-public enum PrefetchOrder: String, Sendable, CaseIterable, Codable {
+public enum PrefetchOrder: String, Sendable, CaseIterable {
     /// In list order.
     case fifo
     /// From the end of the list.
@@ -8,7 +8,7 @@ public enum PrefetchOrder: String, Sendable, CaseIterable, Codable {
 
 /// The priority of a batch. While all three have jobs, the URLs that workers claim are shared 11 : 4 : 1, so the lowest never starves
 /// (`CLAIM.lua`); of those that it has claimed, a worker requests the highest first.
-public enum PrefetchPriority: String, Sendable, CaseIterable, Codable {
+public enum PrefetchPriority: String, Sendable, CaseIterable {
     /// 11 of 16 URLs.
     case high
     /// 4 of 16 URLs; the default.

@@ -1,5 +1,5 @@
 /// How thoroughly an image is checked before it counts as finished. Each level includes the previous ones.
-public enum ValidationLevel: UInt8, Sendable, Comparable, CaseIterable, Codable {
+public enum ValidationLevel: UInt8, Sendable, Comparable, CaseIterable {
     /// No check.
     case none = 0
     /// Signature and plausible dimensions.
@@ -23,23 +23,6 @@ public enum ValidationLevel: UInt8, Sendable, Comparable, CaseIterable, Codable 
         case .structure: "structure"
         case .decode: "decode"
         }
-    }
-
-    /// Decodes a name.
-    /// - Throws: `DecodingError` for another one.
-    public init(from decoder: any Decoder) throws {
-        let name = try decoder.singleValueContainer().decode(String.self)
-        guard let level = Self(name: name) else {
-            throw DecodingError.dataCorrupted(
-                .init(codingPath: decoder.codingPath, debugDescription: "there is no level '\(name)'"))
-        }
-        self = level
-    }
-
-    /// Encodes the name.
-    public func encode(to encoder: any Encoder) throws {
-        var container = encoder.singleValueContainer()
-        try container.encode(name)
     }
 
     /// Orders by thoroughness.

@@ -135,7 +135,7 @@ struct CompatTests: FolderSuite {
         #expect(await child.wait() == .exited(3))
         #expect(
             child.stderr.contains(
-                "mine of the same list is unfinished with other settings (--blacklist sd3, was smart; --blacklist-ttl 0s, was 404=7d,410=30d,451=30d,badImage=1d,poison=7d; --ignore-robots-tag yes, was no; --compat sd3)"
+                "mine of the same list is unfinished with other settings (--ignore-robots-tag yes, was no; --compat sd3, was not given; --blacklist sd3, was smart; --blacklist-ttl 0s, was 404=7d,410=30d,451=30d,badImage=1d,poison=7d)"
             ), "\(child.stderr)")
         for words in [["--blacklist", "smart"], ["--blacklist-ttl", "1h"]] {
             let wrong = try await ChildProcess(

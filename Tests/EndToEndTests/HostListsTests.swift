@@ -55,6 +55,38 @@ struct HostListsTests {
         return worker
     }
 
+    @Test("set throttles a batch that runs, and ends it at another time")
+    func live() async throws {
+        let remote = try await RemoteBatch()
+        let origin = try origin()
+        _ = try await remote.submit(
+            urls(origin, "old", count), as: "old", ["--rate-per-host", "10", "--job-size", "16"])
+        let workers = try await remote.workers(1, isBurst: false)
+        defer { withExtendedLifetime(workers) {} }
+        let first = 5
+        await origin.waitForRequests(first + 20)
+        let before = times(origin, "old")
+        #expect(before[first + 19] - before[first] < 5, "10 a second")
+        try await ran(remote, ["set", "old", "--rate-per-host", "2", "--max-per-host", "1"])
+        let began = Self.now
+        /// The requests since the first pause that the old rate never makes.
+        func slow() -> [Double] {
+            let later = times(origin, "old").filter { $0 > began }
+            let pause = later.indices.dropLast().first { later[$0 + 1] - later[$0] > 0.4 }
+            return pause.map { Array(later[($0 + 1)...]) } ?? []
+        }
+        try await until { slow().count >= 6 }
+        let after = slow()
+        // Heartbeat and claim, on a machine that is busy.
+        #expect(after[0] - began < 10, "\(after)")
+        #expect(zip(after, after.dropFirst()).allSatisfy { $1 - $0 > 0.4 }, "\(after)")
+        let options = try #require(try await remote.queue.batches.status(of: "old")).options
+        #expect(options.requests.ratePerHost == 2 && options.requests.maxPerHost == 1)
+        try await ran(remote, ["set", "old", "--deadline", "1s"])
+        try await until { try await remote.queue.batches.status(of: "old")?.state == .cancelled }
+        #expect(try await remote.queue.batches.status(of: "old")?.endedBy == .deadline)
+    }
+
     private func ran(_ remote: RemoteBatch, _ words: [String]) async throws {
         let child = try await remote.coord(words)
         #expect(await child.wait() == .exited(0), "\(words): \(child.stderr)")

@@ -165,11 +165,12 @@ struct ImageRuleTests: FolderSuite {
     func usage() async throws {
         folder.write(Array("http://h/\n".utf8), to: "urls.txt")
         for (options, text) in [
-            (["--min-width", "0"], "--min-width is 1 to 1,000,000 pixels"),
+            (["--min-width", "0"], "--min-width is a number from 1 to 1000000, not '0'"),
             (["--min-height", "-3"], "--min-height"), (["--max-pixels", "lots"], "--max-pixels"),
-            (["--max-pixels", "0"], "--max-pixels is 1 to"), (["--max-aspect-ratio", "0.5"], "a number from 1"),
+            (["--max-pixels", "0"], "--max-pixels is a number of pixels from 1 to"),
+            (["--max-aspect-ratio", "0.5"], "a number from 1"),
             (["--types", "jpge"], "did you mean 'jpeg'?"), (["--types", ","], "no image type"),
-            (["--min-width", "2000000", "--max-pixels", "1M"], "--min-width is 1 to"),
+            (["--min-width", "2000000", "--max-pixels", "1M"], "--min-width is a number from 1 to"),
             (
                 ["--min-width", "2000", "--min-height", "1000", "--max-pixels", "1M"],
                 "at least 2000000 and at most 1000000 pixels"

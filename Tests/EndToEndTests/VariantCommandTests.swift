@@ -81,11 +81,15 @@ struct VariantCommandTests: FolderSuite {
     @Test(
         "what is not asked rightly is a usage error with a suggestion",
         arguments: [
-            (["--resize", "40x40", "--fit", "covr"], "did you mean cover? one of inside, cover, pad"),
-            (["--resize", "40x40", "--fit", "contain"], "one of inside, cover, pad"),
-            (["--resize", "40x40", "--image-format", "wepb"], "did you mean webp?"),
+            (
+                ["--resize", "40x40", "--fit", "covr"],
+                "--fit is inside, cover or pad, not 'covr'; did you mean 'cover'?"
+            ),
+            (["--resize", "40x40", "--fit", "contain"], "--fit is inside, cover or pad, not 'contain'"),
+            (["--resize", "40x40", "--image-format", "wepb"], "did you mean 'webp'?"),
             (["--resize", "40x40x40"], "256x192"), (["--resize", "big"], "256x192"),
-            (["--image-size", "256"], "--resize WxH"), (["--encode-format", "jpg"], "--image-format jpeg"),
+            (["--image-size", "256"], "--resize WXH"),
+            (["--encode-format", "jpg"], "--image-format FORMAT: store images as jpeg"),
         ])
     func usage(words: [String], says: String) async throws {
         try await ran(["run", list(["/a"])] + words + net, exits: 64, says: says)

@@ -41,7 +41,7 @@ struct BatchExitTests {
         var status = BatchStatus(
             id: "b", state: row.state, total: counts.finished, counts: counts, created: 1, ended: 2, at: 3)
         status.endedBy = row.endedBy
-        let allowed = try row.allowed.map { try #require(AllowedSkips(argument: $0)) }
+        let allowed = try row.allowed.map { try #require(PrefetchSettings.Share(argument: $0)) }
         #expect(BatchExit.code(status, allowed: allowed) == row.code, "\(row)")
     }
 }

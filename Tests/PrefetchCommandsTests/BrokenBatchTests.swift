@@ -17,7 +17,7 @@ struct BrokenBatchTests {
         folder.write(Array("http://h/1\nhttp://h/2\n".utf8), to: "urls.txt")
         let list = try URLList(path: folder.path("urls.txt"))
         let command = try RunCommand.parse([list.path])
-        let source = BatchSource.list(list, command.batch, cache: folder.path("cache"))
+        let source = BatchSource.list(list, try command.batch.settings(), cache: folder.path("cache"))
         func open() async throws -> String? {
             guard case .batch(let batch) = try await source.open(queue, feeding: queue) else { return nil }
             return batch.id

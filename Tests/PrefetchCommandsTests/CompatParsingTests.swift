@@ -21,7 +21,7 @@ struct CompatParsingTests {
         ),
     ])
     func compatStandsForItsOptions(words: [String], blacklist: String, life: String, compat: String) throws {
-        let options = try BatchWords.parse(words).batch.options
+        let options = try BatchWords.parse(words).settings().options
         #expect(options.blacklist.rawValue == blacklist && options.blacklistTTL.text == life)
         #expect((options.compat?.rawValue ?? "") == compat)
     }
@@ -37,7 +37,7 @@ struct CompatParsingTests {
         (["--blacklist-ttl", "404=1d,"], ["--blacklist-ttl"]),
     ])
     func whatContradictsItIsNamed(words: [String], says: [String]) {
-        let error = #expect(throws: (any Error).self) { try BatchWords.parse(words).batch }
+        let error = #expect(throws: (any Error).self) { try BatchWords.parse(words) }
         let message = error.map { BatchWords.message(for: $0) } ?? ""
         for text in says { #expect(message.contains(text), "\(message)") }
     }

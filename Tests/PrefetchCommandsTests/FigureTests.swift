@@ -8,8 +8,8 @@ import WebImage
 @testable import PrefetchCommands
 @testable import Queue
 
-/// Pages that are made from the rows of answers; `PREFETCH_GOLDEN=write` writes them anew.
-@Suite("Rows of answers", .timeLimit(.minutes(5)))
+/// Pages that are made from the rows of answers and of settings; `PREFETCH_GOLDEN=write` writes them anew.
+@Suite("Rows of answers and settings", .timeLimit(.minutes(5)))
 struct FigureTests {
     private static let docs = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent().appending(path: "docs")
@@ -248,6 +248,31 @@ struct FigureTests {
             return " `\(name)`" + ((2...5).contains(distinct.count) ? ": \(distinct.joined(separator: ", "))" : "")
         }
         return texts.joined(separator: ",")
+    }
+
+    /// The lines of a table that has, behind what the rows say, what somebody has written: more about an option, and the tests that prove it.
+    private func table(_ settings: [SettingDescription], in name: String, after start: String) throws {
+        let page = try String(contentsOf: Self.docs.appending(path: name), encoding: .utf8)
+        let from = try #require(page.range(of: start)).upperBound
+        let to = try #require(page.range(of: "<!-- end -->", range: from..<page.endIndex)).lowerBound
+        var kept: [String: String] = [:]
+        for line in page[from..<to].split(separator: "\n") {
+            let cells = line.components(separatedBy: " | ")
+            if cells.count > 2 { kept[cells[0]] = cells[2...].joined(separator: " | ") }
+        }
+        let lines = settings.map { about in
+            let cell = "| `\(about.flag)`"
+            return "\(cell) | \(about.help) | \(kept[cell] ?? " |  |")\n"
+        }
+        try expect(lines.joined(), in: name, after: start, before: "<!-- end -->")
+    }
+
+    @Test("docs/OPTIONS.md has a line for each setting of a batch, and of a worker")
+    func options() throws {
+        let batch = BatchOptions.settings.map(\.about).filter { !$0.traits.contains(.library) }
+        let head = " -->\n| option | what it does | more | proved by |\n|---|---|---|---|\n"
+        try table(batch, in: "OPTIONS.md", after: "rows of settings: batch" + head)
+        try table(FetchSettings.settings.map(\.about), in: "OPTIONS.md", after: "rows of settings: worker" + head)
     }
 
     /// A sentence as a cell of a table.

@@ -1,4 +1,5 @@
 import ArgumentParser
+import PrefetchModel
 import TestSupport
 import Testing
 
@@ -61,20 +62,20 @@ struct HelpTests {
         (["run", "x", "--max-sise", "3"], "unknown option --max-sise", "did you mean --max-size?"),
         (
             ["run", "x", "--rate", "3"], "unknown option --rate",
-            "--rate-per-host N limits the requests to a host per second"
+            "--rate-per-host N: requests per second to one host, over all workers: 20 or 0.5"
         ),
         (
             ["run", "x", "-j", "4"], "unknown option -j",
-            "--max-concurrent-downloads N sets how many transfers a worker runs at once"
+            "--max-concurrent-downloads N: transfers a worker runs at once, 1 to 4096; auto: it finds the number"
         ),
-        (["run", "x", "-k"], "unknown option -k", "--allow-invalid-ssl accepts invalid TLS certificates"),
+        (["run", "x", "-k"], "unknown option -k", "--allow-invalid-ssl: accept invalid TLS certificates (INSECURE)"),
         (
             ["run", "x", "--image_size", "256"], "unknown option --image_size",
-            "--resize WxH resizes images to fit a size"
+            "--resize WXH: resize images to fit this size in pixels: 256x192, or 256 for 256x256. Smaller ones stay"
         ),
         (
             ["submit", "x", "--cacert", "f"], "unknown option --cacert",
-            "--ca-file FILE names the certificates to trust (an option of prefetch-coord run)"
+            "--ca-file FILE: certificate authorities to trust (PEM) (an option of prefetch-coord run)"
         ),
         (
             ["submit", "x", "--max-concurrent-downloads", "4"], "unknown option --max-concurrent-downloads",

@@ -8,10 +8,8 @@ import WebImage
 @Suite("Open networks", .timeLimit(.minutes(5)))
 struct OpenNetworkTests {
     private func networks(_ words: [String], _ variable: String?) throws -> [CIDR] {
-        try FetchWords.parse(words).fetch.settings().addressPolicy(
-            environment: variable.map { ["PREFETCH_ALLOW_NET": $0] } ?? [:]
-        )
-        .allow
+        try FetchWords.parse(words).record.complete(variable.map { ["PREFETCH_ALLOW_NET": $0] } ?? [:]).addressPolicy
+            .allow
     }
 
     @Test("PREFETCH_ALLOW_NET opens networks beside --allow-net, between commas or blanks")
@@ -26,13 +24,11 @@ struct OpenNetworkTests {
 
     @Test("PREFETCH_DENY_NET closes networks beside --deny-net, and what is no network is named")
     func closed() throws {
-        let options = try FetchWords.parse(["--deny-net", "10.0.0.5", "--deny-net", "[fd00::/8]:80"]).fetch.settings()
+        let options = try FetchWords.parse(["--deny-net", "10.0.0.5", "--deny-net", "[fd00::/8]:80"]).record
         let given = ["10.0.0.5", "[fd00::/8]:80", "10.1.0.0/16:9090"]
-        let policy = try options.addressPolicy(environment: ["PREFETCH_DENY_NET": "10.1.0.0/16:9090"])
+        let policy = try options.complete(["PREFETCH_DENY_NET": "10.1.0.0/16:9090"]).addressPolicy
         #expect(policy == AddressPolicy(deny: given.compactMap { CIDR($0) }))
-        let error = #expect(throws: PrefetchError.self) {
-            try options.addressPolicy(environment: ["PREFETCH_DENY_NET": "redis"])
-        }
+        let error = #expect(throws: PrefetchError.self) { try options.complete(["PREFETCH_DENY_NET": "redis"]) }
         #expect(error?.kind == .configuration && error?.message.contains("PREFETCH_DENY_NET") == true)
     }
 

@@ -1,25 +1,17 @@
 import ArgumentParser
+import Prefetch
 
 @testable import PrefetchCommands
 
 /// The options of a batch by themselves, as in a command line.
-struct BatchWords: ParsableArguments, BatchOptionGroups {
-    @OptionGroup var requests: RequestArguments
-    @OptionGroup var load: LoadOptionArguments
-    @OptionGroup var checks: CheckArguments
-    @OptionGroup var selection: RuleArguments
-    @OptionGroup var variant: VariantArguments
-    @OptionGroup var failed: FailedURLArguments
-    @OptionGroup var record: RecordArguments
-
-    func validate() throws { try batch.validate() }
-}
+typealias BatchWords = SettingOptions<RunBatch>
 
 /// The options of a worker by themselves.
-struct FetchWords: ParsableArguments, FetchOptionGroups {
-    @OptionGroup var transfers: TransferOptions
-    @OptionGroup var network: NetworkOptions
-    @OptionGroup var credentials: CredentialOptions
-    @OptionGroup var cacheLimits: CacheLimitOptions
-    @OptionGroup var readOnly: ReadOnlyCacheOptions
+typealias FetchWords = SettingOptions<WorkerFetch>
+
+/// The options of requests by themselves.
+typealias RequestWords = SettingOptions<RequestGroup>
+
+enum RequestGroup: SettingGroup {
+    static let settings = RequestSettings.settings
 }

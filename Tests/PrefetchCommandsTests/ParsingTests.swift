@@ -11,16 +11,18 @@ import WebImage
 struct ParsingTests {
     @Test("The pixels of an image are limited by its worker; the workers of a run follow the batch")
     func pixels() throws {
-        #expect(try WorkerCommand.parse([]).maxPixels.count == 500_000_000)
-        #expect(try WorkerCommand.parse(["--max-pixels", "800M"]).maxPixels.count == 800_000_000)
+        #expect(try WorkerCommand.parse([]).fetch.record.maxPixels == 500_000_000)
+        #expect(try WorkerCommand.parse(["--max-pixels", "800M"]).fetch.record.maxPixels == 800_000_000)
         #expect(throws: (any Error).self) { try WorkerCommand.parse(["--max-pixels", "0"]) }
         for (words, most) in [([], 500), (["--max-pixels", "1M"], 500), (["--max-pixels", "800M"], 800)]
             as [([String], Int)]
         {
-            let settings = try RunCommand.parse(["list.txt"] + words).workerSettings()
+            let command = try RunCommand.parse(["list.txt"] + words)
+            var batch = try command.batch.settings()
+            let settings = try command.workerSettings(&batch)
             #expect(settings.maxPixels == most * 1_000_000 && settings.imageLimits.maxPixels == settings.maxPixels)
         }
-        let settings = try WorkerCommand.parse(["--max-decode-memory", "1GiB"]).settings()
+        let settings = try WorkerCommand.parse(["--max-decode-memory", "1GiB"]).fetch.record.complete()
         #expect(settings.imageLimits.maxMemory == 1 << 30)
         #expect(FetchSettings().imageLimits.maxMemory == 256 << 20)
     }
@@ -66,11 +68,11 @@ struct ParsingTests {
     }
 
     @Test func allowedSkipsAreANumberOrAShare() throws {
-        let ten = try #require(AllowedSkips(argument: "10"))
+        let ten = try #require(PrefetchSettings.Share(argument: "10"))
         #expect(ten.allows(10, of: 20) && !ten.allows(11, of: 1_000_000))
-        let percent = try #require(AllowedSkips(argument: "1%"))
+        let percent = try #require(PrefetchSettings.Share(argument: "1%"))
         #expect(percent.allows(10, of: 1000) && !percent.allows(11, of: 1000))
-        for text in ["", "%", "-1", "101%", "1.5", "x"] { #expect(AllowedSkips(argument: text) == nil) }
+        for text in ["", "%", "-1", "101%", "1.5", "x"] { #expect(PrefetchSettings.Share(argument: text) == nil) }
     }
 
     @Test("A run hands its fetch options to its workers in one document, all of them, and none on a command line")
@@ -87,9 +89,10 @@ struct ParsingTests {
             "h=A: b", "--transfer-log", "/t", "--limit-rate", "1MB", "--cache-mode", "0770",
             "--read-only-cache", "/r", "--dns-servers", "192.0.2.1,[2001:db8::1]:53",
             "--allow-host", "*.example.org", "--deny-host", "x.example.org", "--url-filter", "a+", "--max-pixels",
-            "800M",
+            "800M", "--log-format", "json", "--validate", "header", "--max-size", "1GiB", "--limit-rate-of-queue",
+            "2MB",
         ]
-        let settings = try WorkerCommand.parse(words).settings()
+        let settings = try WorkerCommand.parse(words).fetch.record.complete([:])
         // Every member but the token, which excludes the name and password, differs from its default.
         let (given, usual) = (Mirror(reflecting: settings).children, Mirror(reflecting: FetchSettings()).children)
         for (one, other) in zip(given, usual) where one.label != "bearer" {
@@ -105,9 +108,9 @@ struct ParsingTests {
 
     @Test("A number of transfers is one, or auto; both reach the workers of a run, with what each needs")
     func concurrency() throws {
-        let auto = try FetchWords.parse([]).fetch.settings()
+        let auto = try FetchWords.parse([]).record.complete()
         #expect(auto.maxConcurrentDownloads == .auto)
-        #expect(try FetchWords.parse(["--max-concurrent-downloads", "auto"]).fetch.settings() == auto)
+        #expect(try FetchWords.parse(["--max-concurrent-downloads", "auto"]).record.complete() == auto)
         let handed = RunWorker.Document(auto)
         let document = try InheritedDocument(handed.encoded)
         #expect(try RunWorker.Document(inherited: dup(document.descriptor)) == handed)
@@ -120,18 +123,18 @@ struct ParsingTests {
     @Test("Resolvers are addresses with commas between, and nothing else")
     func resolvers() throws {
         let words = ["--dns-servers", "192.0.2.1,192.0.2.2:5353,[2001:db8::1]:53"]
-        let settings = try FetchWords.parse(words).fetch.settings()
+        let settings = try FetchWords.parse(words).record.complete()
         #expect(try settings.downloads(environment: [:]).dnsServers == settings.dnsServers)
         #expect(settings.dnsServers.count == 3)
         for text in ["", "dns.example.org", "192.0.2.1,", "192.0.2.1:0", "192.0.2.1 192.0.2.2"] {
-            #expect(throws: (any Error).self, "\(text)") { try FetchWords.parse(["--dns-servers", text]).fetch }
+            #expect(throws: (any Error).self, "\(text)") { try FetchWords.parse(["--dns-servers", text]) }
         }
     }
 
     @Test("A proxy has a scheme that proxies have, or none")
     func proxies() throws {
         func downloads(_ proxy: String) throws -> ImageDownloader.Configuration {
-            try FetchWords.parse(["--proxy", proxy]).fetch.settings().downloads(environment: [:])
+            try FetchWords.parse(["--proxy", proxy]).record.complete().downloads(environment: [:])
         }
         for proxy in [
             "10.0.0.1:3128", "HTTP://p:1", "https://p", "socks4://p", "socks4a://p", "socks5://p", "socks5h://p",
@@ -171,15 +174,16 @@ struct ParsingTests {
             "--max-time", "1500ms", "--connect-timeout", "2s", "--timeout", "3s", "--tries", "4",
             "--max-size", "1MiB", "--rate-per-host", "0.5",
             "--robots", "--ignore-robots-tag", "--own-host", "*.Example.org", "--max-per-host", "9",
+            "--allow-host", "example.org", "--deny-host", "x.example.org", "--url-filter", "a+",
         ]
-        var options = try BatchWords.parse(words).batch.options
+        var options = try BatchWords.parse(words).settings().options
         options.requests.headers = ["User-Agent: me", "Referer: http://h/", "Accept:"]
         #expect(BatchOptions(encoded: options.encoded) == options)
         let differences = options.differences(from: BatchOptions())
         let flags = Set(words.filter { $0.hasPrefix("--") }).union(["--header"])
         #expect(Set(differences.compactMap { $0.split(separator: " ").first.map(String.init) }) == flags)
-        #expect(differences.contains("--timeout 3s, was not given") && !"\(differences)".contains("http://h/"))
-        let table = Set(RequestSettings.table.map(\.flag))
+        #expect(differences.contains("--timeout 3s, was 15s") && !"\(differences)".contains("http://h/"))
+        let table = Set(RequestSettings.settings.map(\.about.flag))
         #expect(table == flags.union(["--contact"]))
         var downloads = ImageDownloader.Configuration()
         options.requests.apply(to: &downloads, maxBytes: 4 << 30)
@@ -190,21 +194,24 @@ struct ParsingTests {
         #expect(downloads.connectTimeout == 2 && downloads.downloadTimeout == 3)
         #expect(downloads.maxTotalTime == 1.5 && downloads.maxSlowTime == nil && downloads.maxAttempts == 4)
         #expect(downloads.maxBodyBytes == 1 << 20)
-        #expect(downloads.asksRobots && !downloads.respectsRobotsTag && downloads.ownHosts == ["*.example.org"])
+        #expect(
+            downloads.asksRobots && !downloads.respectsRobotsTag
+                && HostPatterns(downloads.ownHosts).contains("a.EXAMPLE.org".lowercased()))
+        #expect(downloads.urlFilters.count == 2 && downloads.workerFilters.isEmpty)
         #expect(downloads.hosts.requestsPerSecond == 0.5 && downloads.maxConnectionsPerHost == 9)
         // A worker's maximum.
         options.requests.apply(to: &downloads, maxBytes: 1000)
         #expect(downloads.maxBodyBytes == 1000)
         // What is not given stays, what is given replaces.
-        let patient = try RequestArguments.parse(["--timeout", "60s"]).settings
-        let merged = options.requests.overridden(by: patient)
+        let patient = try RequestWords.parse(["--timeout", "60s"]).record
+        let merged = options.requests.taking(["timeout"], of: patient)
         #expect(merged.timeout == 60 && merged.tries == 4 && merged.headers == options.requests.headers)
         var none = RequestSettings()
         none.maxTime = 0
         none.maxPerHost = 0
         none.apply(to: &downloads, maxBytes: 1000)
         #expect(downloads.maxTotalTime == nil && downloads.maxSlowTime == nil && downloads.maxConnectionsPerHost == nil)
-        let known = try RequestArguments.parse(["--contact", "me@example.org"]).settings
+        let known = try RequestWords.parse(["--contact", "me@example.org"]).record
         known.apply(to: &downloads, maxBytes: 1000)
         #expect(downloads.value(forHTTPHeaderField: "User-Agent") == "prefetch/0.1.0 (+me@example.org)")
     }
@@ -213,32 +220,35 @@ struct ParsingTests {
         "Commands obey X-Robots-Tag unless they are told not to, or behave as SDWebImage",
         arguments: [([], true), (["--ignore-robots-tag"], false), (["--compat", "sd3"], false)])
     func robotsTag(words: [String], obeys: Bool) throws {
-        let options = try BatchWords.parse(words).batch.options
+        let options = try BatchWords.parse(words).settings().options
         var downloads = ImageDownloader.Configuration()
         #expect(!downloads.respectsRobotsTag)
         options.requests.apply(to: &downloads, maxBytes: 1000)
         #expect(downloads.respectsRobotsTag == obeys)
         // `retry` changes what is given alone.
-        #expect(try RequestArguments.parse([]).settings == RequestSettings())
+        #expect(try RequestWords.parse([]).record == RequestSettings())
     }
 
     @Test(arguments: ["http://h/", "h:80", "*.", "*", "a/b", "", "a b", "@h"])
     func ownHostsAreNames(text: String) {
-        #expect(throws: (any Error).self) { try RequestArguments.parse(["--own-host", text]) }
+        #expect(throws: (any Error).self) { try RequestWords.parse(["--own-host", text]) }
     }
 
     @Test("Whatever stands in a batch's record, its settings are in their ranges")
     func boundedSettings() throws {
         let encoded = """
-            {"requests":{"headers":["A: b\\r\\nB: c","no colon","C: d"],"contact":"a b","connectTimeout":-1,
-            "timeout":1e300,"maxTime":-5,"tries":1000000,"maxSize":9223372036854775807,
-            "maxPerHost":-7,"ratePerHost":0}}
+            {"header":["A: b\\r\\nB: c","no colon","C: d"],"contact":["a b"],"connect_timeout":["-1"],
+            "timeout":["1e300"],"max_time":["-5"],"tries":["1000000"],"max_size":["9223372036854775807"],
+            "max_per_host":["-7"],"rate_per_host":["0"],"robots":["maybe"],"own_host":5,"max_aspect_ratio":["3"]}
             """
-        let settings = BatchOptions(encoded: encoded).requests
-        #expect(settings.headers == ["C: d"] && settings.contact == nil)
-        #expect(settings.connectTimeout == 0.001 && settings.timeout == 86_400 && settings.maxTime == 0)
-        #expect(settings.tries == 100)
-        #expect(settings.maxSize == 4 << 30 && settings.maxPerHost == 0)
+        let options = BatchOptions(encoded: encoded)
+        let settings = options.requests
+        #expect(settings.headers == ["C: d"] && options.rules.maxAspectRatio == 3)
+        var headers = RequestSettings()
+        (headers.headers, headers.ownHosts) = (["C: d"], [])
+        #expect(settings == headers)
+        headers.tries = 1_000_000
+        #expect(throws: WebImageError.self) { try headers.check() }
         var downloads = ImageDownloader.Configuration()
         settings.apply(to: &downloads, maxBytes: 4 << 30)
         try downloads.validate()
@@ -252,7 +262,7 @@ struct ParsingTests {
         ["--options", "delayPlaceholder"], ["--options", "retryFailed,nope"], ["--input-format", "xls"],
     ])
     func aBatchOptionThatMakesNoSenseIsRefused(words: [String]) {
-        #expect(throws: (any Error).self) { try BatchWords.parse(words).batch }
+        #expect(throws: (any Error).self) { try BatchWords.parse(words) }
     }
 
     @Test(arguments: [
@@ -261,7 +271,7 @@ struct ParsingTests {
         ["--finish-at", "%"], ["--finish-at", "1e1%"], ["--finish-at", "0x10"], ["--finish-at", "1.2.3%"],
     ])
     func anOptionOfTheQueueThatMakesNoSenseIsRefused(words: [String]) {
-        #expect(throws: (any Error).self) { try QueueArguments.parse(words) }
+        #expect(throws: (any Error).self) { try SettingOptions<SubmitBatch>.parse(words) }
     }
 
     @Test("Options of loads have SDWebImage's names, with or without its prefix, and some an option of their own")
@@ -271,25 +281,29 @@ struct ParsingTests {
                 "--refresh-cached=all", "--allow-invalid-ssl", "--retry-failed", "--options",
                 "handleCookies,fromCacheOnly",
             ]
-        ).batch.options
+        ).settings().options
         let names = try BatchWords.parse([
             "--options",
             "SDWebImageRefreshCached, handleCookies,SDWebImageAllowInvalidSSLCertificates,SDWebImageRetryFailed,"
                 + "SDWebImageFromCacheOnly",
-        ]).batch.options
+        ]).settings().options
         #expect(flags == names && flags.retryFailed && flags.fromCacheOnly)
-        #expect(flags.options == [.refreshCached, .handleCookies, .allowInvalidSSLCertificates])
-        #expect(try BatchWords.parse(["--refresh-cached=stale"]).batch.options.options == .honorCacheControl)
         #expect(
-            LoadOptionArguments.words(["run", "--refresh-cached", "x", "--refresh-cached=stale"]) == [
+            flags.options
+                == [.refreshCached, .handleCookies, .allowInvalidSSLCertificates, .retryFailed, .fromCacheOnly])
+        #expect(try BatchWords.parse(["--refresh-cached=stale"]).settings().options.options == .honorCacheControl)
+        #expect(
+            OptionalValues.words(["run", "--refresh-cached", "x", "--refresh-cached=stale"]) == [
                 "run", "--refresh-cached=all", "x", "--refresh-cached=stale",
             ])
         for name in ["SDWebImage", "SDWebImageDelayPlaceholder", "delayPlaceholder", "RetryFailed"] {
             #expect(throws: (any Error).self) { try BatchWords.parse(["--options", name]) }
         }
         #expect(BatchOptions(encoded: flags.encoded) == flags)
-        #expect(flags.differences(from: BatchOptions()).contains("option refreshCached"))
-        #expect(BatchOptions().differences(from: flags).contains("no option refreshCached"))
+        let refreshing = try BatchWords.parse(["--options", "refreshCached"]).settings().options
+        let usual = try BatchWords.parse([]).settings().options
+        #expect(refreshing.differences(from: usual) == ["--options refreshCached, was not given"])
+        #expect(usual.differences(from: refreshing) == ["--options not given, was refreshCached"])
         // What a later version may write.
         #expect(BatchOptions(encoded: #"{"options":["later","refreshCached"]}"#).options == .refreshCached)
     }
@@ -302,7 +316,7 @@ struct ParsingTests {
             "--netrc", folder.path("netrc"), "--bearer", "@\(folder.path("token"))",
             "--header-rule", "h=A: b", "--header-rule", "h=User-Agent:", "--ip", "6", "--http2", "--proxy",
             "socks5h://127.0.0.1:1",
-        ]).fetch.settings().downloads()
+        ]).record.complete().downloads()
         #expect(
             downloads.credentials == [
                 Credential(user: "me", password: "pw", hosts: ["h"]), Credential(bearer: "secret"),
@@ -316,13 +330,18 @@ struct ParsingTests {
         #expect(!plain.usesHTTP2 && plain.maxTotalTime == nil && plain.maxSlowTime == 60 && plain.slowSpeed == 65_536)
         #expect(plain.maxConnectionsPerAddress == 64 && !plain.limitsTransfersToOpenedAddresses)
         #expect(plain.maxConnectionsPerHost == 6 && !plain.limitsOpenedAddresses && plain.maxBodyBytes == 64 << 20)
-        #expect(throws: PrefetchError.self) { try FetchWords.parse(["--netrc", folder.path("none")]).fetch.settings() }
+        #expect(throws: PrefetchError.self) {
+            try FetchWords.parse(["--netrc", folder.path("none")]).record.complete()
+        }
     }
 
     @Test func aBatchMayEndEarly() throws {
-        #expect(try BatchWords.parse(["--deadline", "1.5s"]).batch.record.timeLimit == 1500)
-        for mark in ["99.9%", "950"] { #expect(try QueueArguments.parse(["--finish-at", mark]).turn.finishAt == mark) }
-        #expect(try BatchWords.parse([]).batch.record.timeLimit == nil)
+        #expect(try BatchWords.parse(["--deadline", "1.5s"]).settings().fields.contains { $0 == ("limit", "1500") })
+        for mark in ["99.9%", "950"] {
+            let settings = try SettingOptions<SubmitBatch>.parse(["--finish-at", mark]).settings()
+            #expect(settings.turn.finishAt?.description == mark)
+        }
+        #expect(try !BatchWords.parse([]).settings().fields.contains { $0.0 == "limit" })
     }
 
     @Test(arguments: [
@@ -337,7 +356,7 @@ struct ParsingTests {
         ["--header-rule", "h=Content-Length: 1"], ["--header-rule", "h=A"],
     ])
     func aFetchOptionThatMakesNoSenseIsRefused(words: [String]) {
-        #expect(throws: (any Error).self) { try FetchWords.parse(words).fetch }
+        #expect(throws: (any Error).self) { try FetchWords.parse(words) }
     }
 
     @Test(arguments: [
@@ -356,7 +375,7 @@ struct ParsingTests {
         ["--contact", "https://h/\u{202E}"],
     ])
     func aRequestOptionThatMakesNoSenseIsRefused(words: [String]) {
-        #expect(throws: (any Error).self) { try RequestArguments.parse(words) }
+        #expect(throws: (any Error).self) { try RequestWords.parse(words) }
     }
 
     @Test("@FILE stands for the lines of a file, and a line that cannot be used is named by its number, not its text")
@@ -369,8 +388,8 @@ struct ParsingTests {
         let options = try FetchWords.parse([
             "-H", "A: 1", "-H", "@\(folder.path("headers"))", "--header-rule", "@\(folder.path("rules"))", "--user",
             "@\(folder.path("user"))", "--proxy", "@\(folder.path("proxy"))",
-        ]).fetch
-        let secrets = try options.settings()
+        ])
+        let secrets = try options.record.complete()
         #expect(secrets.headers == ["A: 1", "X-Api-Key: k1", "Private-Token: t"])
         #expect(secrets.headerRules == ["h=X-Own: 1", "g=X-Own: 2"])
         #expect(secrets.user == "me:secret" && secrets.proxy == "http://u:p@10.0.0.1:3128")
@@ -381,7 +400,7 @@ struct ParsingTests {
         folder.write(Array("A: 1\nSECRET\n".utf8), to: "bad")
         for (option, file) in [("--header", "bad"), ("--header-rule", "bad"), ("--user", "none")] {
             let error = #expect(throws: PrefetchError.self) {
-                try FetchWords.parse([option, "@\(folder.path(file))"]).fetch.settings()
+                try FetchWords.parse([option, "@\(folder.path(file))"]).record.complete()
             }
             #expect(error?.kind == .configuration && error?.message.contains(folder.path(file)) == true)
             #expect(error?.message.contains("SECRET") == false)

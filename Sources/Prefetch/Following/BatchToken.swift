@@ -49,7 +49,7 @@ public final class BatchToken: Sendable {
     /// - Throws: `redisUnavailable` if Redis has been unreachable for 10 s.
     public func setPriority(_ priority: PrefetchPriority) async throws(PrefetchError) {
         do throws(RedisError) {
-            _ = try await queue.control.reprioritise(batch: id, priority: priority, order: nil)
+            _ = try await queue.control.change(id, ["priority": [priority.rawValue]])
         } catch {
             throw PrefetchError(error)
         }

@@ -178,15 +178,8 @@ extension DistributedImagePrefetcher {
         }
         try await checkServer()
         var batch = NewBatch(list: list)
-        batch.options = options
-        batch.slot = settings.slot
-        batch.name = settings.name
-        batch.priority = settings.priority
-        batch.order = settings.order
-        batch.limit = settings.deadline.map { max(1, Int($0 / .milliseconds(1))) }
-        batch.finishAt = settings.finishAt?.description
-        batch.maxFailures = settings.maxFailures?.description
-        batch.keep = configuration.keep
+        (batch.settings.options, batch.settings.turn) = (options, settings)
+        batch.settings.keep = Double(configuration.keep)
         let opened = try await batch.open(in: queue)
         let token = BatchToken(id: opened.id, replaced: opened.replaced, queue: queue)
         state.withLock { $0.submitted[ObjectIdentifier(token)] = token }

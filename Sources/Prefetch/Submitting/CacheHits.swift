@@ -53,7 +53,7 @@ package struct CacheHits: Sendable {
 
     /// Whether `queryDiskSync` applies to an entry, and the presence in the cache decides.
     private func isAsked(_ entry: PrefetchJob.Entry) -> Bool {
-        let all = options.ofLoads.union(entry.settings?.options ?? [])
+        let all = options.options.union(entry.settings?.options ?? [])
         return !entry.isInvalid && all.contains(.queryDiskSync) && !all.revalidatesHits && options.rules.isEmpty
             && entry.settings?.revalidatesHits != true
     }

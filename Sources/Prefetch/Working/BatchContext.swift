@@ -23,29 +23,46 @@ final class BatchContext: Sendable {
         var jar: CookieJar? = CookieJar()
     }
 
+    /// What `set` can change while the batch runs.
+    struct Live: Sendable {
+        /// How often it was changed.
+        var changes: Int
+        /// Nil: the default profile.
+        var profile: RequestProfile?
+        /// Requests per second to a host; nil: any number.
+        var ratePerHost: Double?
+    }
+
     let batch: BatchIdentity
     /// When it was created, by Redis' clock: ms since 1970.
     private let created: Int
     let options: BatchOptions
-    let loadOptions: WebImageOptions
-    /// Nil: the default profile.
-    let profile: RequestProfile?
     let keepDetails: Int
     let policy: FailedURLPolicy
     let images: BatchImages
     /// Opens when the batch is cancelled or gone.
     let over = Latch()
     private let state = Locked(State())
+    private let current: Locked<Live>
 
     init(_ status: BatchStatus, profile: RequestProfile?) {
-        self.profile = profile
+        current = Locked(Live(status, profile))
         batch = status.identity
         created = status.created
         options = status.options
-        loadOptions = options.ofLoads
         keepDetails = status.keepDetails
         policy = options.blacklist
         images = BatchImages(options)
+    }
+
+    /// What holds for the next request.
+    var live: Live { current.withLock { $0 } }
+
+    /// Takes over later settings.
+    func take(_ status: BatchStatus, profile: RequestProfile?) {
+        current.withLock { live in
+            if status.changes > live.changes { live = Live(status, profile) }
+        }
     }
 
     /// The cookies of its downloads, separate from other batches. A late transfer of a batch that has ended gets its own jar.
@@ -116,5 +133,11 @@ final class BatchContext: Sendable {
         state.withLock { state in
             state.refusedHosts.count < 1_000 && state.refusedHosts.insert(host).inserted
         }
+    }
+}
+
+extension BatchContext.Live {
+    fileprivate init(_ status: BatchStatus, _ profile: RequestProfile?) {
+        self.init(changes: status.changes, profile: profile, ratePerHost: status.options.requests.ratePerHost)
     }
 }

@@ -61,6 +61,18 @@ final class BatchContexts: Sendable {
         }
     }
 
+    /// Reads the settings of a batch again where they were changed since; returns whether they were.
+    /// * `changes`: how often they were changed by now.
+    nonisolated(nonsending) func refresh(_ batch: BatchIdentity, changes: Int) async -> Bool {
+        guard let context = self[batch], context.live.changes < changes else { return false }
+        let status = await redis.persist { queue async throws(RedisError) in
+            try await queue.batches.status(of: batch.id)
+        }
+        guard let status, let status, status.nonce == batch.nonce else { return false }
+        context.take(status, profile: await profile(of: status.options))
+        return true
+    }
+
     /// Cancels current transfers of a batch that has ended.
     func end(_ batch: BatchIdentity) { self[batch]?.over.open() }
 

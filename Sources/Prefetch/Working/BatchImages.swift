@@ -28,7 +28,9 @@ struct BatchImages: Sendable {
         var request = LoadRequest(url: url, key: originalRule.key(for: url))
         if let recipe { request.apply(recipe) }
         (request.rules, request.settings) = (headerRules, self.settings)
-        if let own = settings?.rules, !own.isEmpty { request.rules = HeaderRules(rules.overridden(by: own)) }
+        if let own = settings?.rules, !own.isEmpty {
+            request.rules = HeaderRules(rules.taking(Set(own.words.keys), of: own))
+        }
         return request
     }
 }

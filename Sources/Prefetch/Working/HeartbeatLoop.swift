@@ -169,9 +169,9 @@ final class HeartbeatLoop {
         }
     }
 
-    /// Applies the settings of a heartbeat: transfers in flight, pauses.
+    /// Applies the settings of a heartbeat: transfers in flight, pauses, what `set` has changed of batches.
     ///
-    /// URLs of a paused batch that have started end and count. Others go back to the batch's list at once, without counting a delivery.
+    /// URLs of a paused or changed batch that have started end and count. Others go back to the batch's list at once, without counting a delivery.
     /// * `held`: the batches of the request.
     private nonisolated(nonsending) func obey(_ orders: QueueWorkers.WorkerSettings, held: [BatchIdentity]) async {
         let wasPaused = worker.registration.orders.isWorkerPaused
@@ -182,9 +182,13 @@ final class HeartbeatLoop {
             // It may claim again, or its wait is the longer one now.
             worker.jobs.room.ring()
         }
-        let paused = zip(held, orders.batches).filter { $1.isPaused }.map(\.0)
+        var returned: Set<BatchIdentity> = []
+        for (batch, order) in zip(held, orders.batches) {
+            // What waits for its host waits by the settings it had then.
+            if await worker.batches.refresh(batch, changes: order.changes) || order.isPaused { returned.insert(batch) }
+        }
         let revokesAll = orders.isWorkerPaused || orders.isQueuePaused
-        guard revokesAll || !paused.isEmpty, worker.jobs.revokePermits(revokesAll ? nil : Set(paused)) else { return }
+        guard revokesAll || !returned.isEmpty, worker.jobs.revokePermits(revokesAll ? nil : returned) else { return }
         await worker.endRevoked()
     }
 

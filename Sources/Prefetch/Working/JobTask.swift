@@ -121,7 +121,7 @@ final class JobTask: Sendable {
 
     /// Whether started URLs continue after the drain timeout.
     private var goesOn: Bool {
-        batch.loadOptions.contains(.continueInBackground)
+        batch.options.options.contains(.continueInBackground)
             || claim.job.entries.contains { $0.settings?.options.contains(.continueInBackground) == true }
     }
 
@@ -170,7 +170,7 @@ final class JobTask: Sendable {
     /// Ends the cached URLs without a task: a hit costs microseconds. If the first are not cached, the others are checked in turn.
     private func takeOutCached(_ open: inout [URLRun], _ settled: inout [SettledEntry]) {
         // These hits are revalidated one by one.
-        guard !batch.loadOptions.revalidatesHits, batch.images.headerRules == nil else { return }
+        guard !batch.options.options.revalidatesHits, batch.images.headerRules == nil else { return }
         var looked = 0
         var hits = 0
         takeOut(of: &open, into: &settled) { url in

@@ -25,9 +25,6 @@ extension PrefetchWorker {
         public var limitRateOfQueue: Int?
         /// The worker's name in Redis: `host:pid` by default.
         public var name = ""
-        /// Whether the URL filters of its downloader are those of its only user, as under `run`: what they do not take ends as `filtered`, not as
-        /// `refused`.
-        package var filtersAreUsers = false
         /// Called with events for the user.
         public var onEvent: @Sendable (Event) -> Void = { _ in }
         /// Notes which URLs it decodes, for the parent process.

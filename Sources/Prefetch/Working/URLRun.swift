@@ -163,9 +163,9 @@ struct URLRun: Sendable {
         request.level = request.rules == nil ? job.level : max(job.level, .header)
         request.unverifiable = batch.options.unverifiable
         request.isDurable = batch.options.durability == .file
-        request.options = batch.loadOptions
+        request.options = batch.options.options
         request.cookies = batch.cookies
-        request.profile = batch.profile
+        request.profile = batch.live.profile
         request.sharing = FleetFailures(worker: worker)
         request.needsPath = false
         entry.settings?.apply(to: &request)
@@ -215,7 +215,7 @@ struct URLRun: Sendable {
     private func end(_ identity: String, _ result: LoadResult, _ request: LoadRequest) {
         let image = result.image
         if image.outcome != .hit, image.attempts > 0 {
-            worker.network.didSucceed(entry.url, rate: batch.options.requests.bounded.ratePerHost)
+            worker.network.didSucceed(entry.url, rate: batch.live.ratePerHost)
         }
         var item = SettledEntry(position: position, outcome: image.outcome)
         if image.outcome == .downloaded { item.bytes = image.byteCount }
@@ -247,11 +247,8 @@ struct URLRun: Sendable {
     private func settled(
         _ outcome: PrefetchOutcome, _ error: WebImageError, isListed: Bool = true
     ) -> SettledEntry {
-        // A worker's own filter is a policy, of which the batch knows nothing.
-        let isWorkers = error.reason == .urlFilter && !worker.configuration.filtersAreUsers
         var item = failed(
-            isWorkers ? .refused : outcome, reason: isWorkers ? .workerFilter : error.reason,
-            httpStatus: error.httpStatus, attempts: error.attempts,
+            outcome, reason: error.reason, httpStatus: error.httpStatus, attempts: error.attempts,
             detail: error.message)
         if let saved = error.savedBytes {
             item.fetch = FetchTally.Fetch(format: nil, timing: nil, tries: error.attempts, savedBytes: saved)

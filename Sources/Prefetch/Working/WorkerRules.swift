@@ -21,7 +21,9 @@ final class WorkerRules: Sendable {
         var options = option("--allow-net", downloads.addressPolicy.allow.map(\.description))
         options += option("--deny-net", downloads.addressPolicy.deny.map(\.description))
         options += option("--proxy", downloads.proxy.map { [URLRedaction.url($0)] } ?? [])
-        options += downloads.urlFilters.map { ($0 as? any CustomStringConvertible)?.description ?? "\(type(of: $0))" }
+        options += downloads.workerFilters.map {
+            ($0 as? any CustomStringConvertible)?.description ?? "\(type(of: $0))"
+        }
         let memory = min(coder.limits.maxMemory, coder.memory.limit)
         for (name, value, usual) in [
             ("--max-pixels", coder.limits.maxPixels, ImageCoder.Limits().maxPixels),
@@ -55,7 +57,7 @@ final class WorkerRules: Sendable {
     /// Whether a failure is due to them.
     func refuse(_ error: WebImageError) -> Bool {
         switch error.reason {
-        case .closedNetwork, .deniedNetwork, .urlFilter, .decodeMemory, .pixels, .bytes: return true
+        case .closedNetwork, .deniedNetwork, .workerFilter, .decodeMemory, .pixels, .bytes: return true
         default: break
         }
         guard let format = error.unverifiedFormat, [.webp, .avif].contains(format), !ImageCoder.canDecode(format) else {

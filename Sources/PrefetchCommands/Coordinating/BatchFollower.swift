@@ -164,7 +164,7 @@ struct BatchFollower: Sendable {
 enum BatchExit {
     /// 0 all there that were wanted, 3 some failed, or there is no image at all, 74 some files could not be stored, 4 cancelled; one that
     /// ended with as many URLs as were to be waited for has finished.
-    static func code(_ status: BatchStatus, allowed: AllowedSkips?) -> Int32 {
+    static func code(_ status: BatchStatus, allowed: PrefetchSettings.Share?) -> Int32 {
         if status.state == .cancelled && status.endedBy != .finishAt { return 4 }
         let counts = status.counts
         let missing = counts.finished == counts.skipped ? counts.skipped : counts.skipped - counts[.filtered]

@@ -19,8 +19,8 @@ struct BatchRetry: Sendable {
     let name: String?
     /// Where its list is now, if not where it was read.
     let listPath: String?
-    /// What is done otherwise than before.
-    var changes = BatchChanges()
+    /// The names of the settings that are not as before, and what they are.
+    var given: Set<String> = [], changes = BatchSettings()
 
     /// Takes up the newest batch of the chain.
     /// * `joinsRunning`: a retry that runs is worked on; otherwise only one that is not fed to its end is gone on with.
@@ -33,7 +33,7 @@ struct BatchRetry: Sendable {
             if newest.state == .running {
                 guard chain.batches.count > 1, joinsRunning || !newest.isSealed else { throw Self.runs(newest) }
                 Console.note(BatchText.continuing(newest))
-                let kept = newest.options.differences(from: changes.applied(to: newest.options))
+                let kept = newest.settings.differences(from: newest.settings.taking(given, of: changes))
                 if !kept.isEmpty {
                     let settings = TerminalText.escaped(kept.joined(separator: "; "))
                     Console.note(
@@ -49,7 +49,7 @@ struct BatchRetry: Sendable {
             let made: String?
             do throws(RedisError) {
                 made = try await queue.batches.retry(
-                    of: newest, root: chain.root.id, host: ThisHost.name, changes: changes,
+                    of: newest, root: chain.root.id, host: ThisHost.name, taking: given, of: changes,
                     nonce: UUID().uuidString)
             } catch {
                 throw PrefetchError(error)

@@ -20,11 +20,11 @@ struct BatchRun: Sendable {
 
     /// A run of a list.
     init(
-        command: RunCommand, list: URLList, fetch: FetchSettings, workerCount: Int,
+        command: RunCommand, list: URLList, batch: BatchSettings, fetch: FetchSettings, workerCount: Int,
         report: (@Sendable (PrefetchQueue, BatchStatus) async throws -> Int32)? = nil
     ) throws(PrefetchError) {
         settings = try command.settings(fetch, workers: workerCount)
-        source = .list(list, command.batch, cache: command.cache)
+        source = .list(list, batch, cache: command.cache)
         self.report = report
     }
 
@@ -109,7 +109,7 @@ struct BatchRun: Sendable {
 
     /// Before a retry is queued; of a list it was looked before there was a Redis.
     private func checkOutputs(_ queue: PrefetchQueue) async throws {
-        guard case .skipped(let name, _, _) = source, !settings.outputs.isEmpty else { return }
+        guard case .skipped(let name, _, _, _) = source, !settings.outputs.isEmpty else { return }
         let id = try await queue.catalog.resolve(name)
         for target in settings.outputs { try await output(queue).check(id, target, overwrites: settings.overwrites) }
     }
@@ -251,8 +251,10 @@ package enum VerifiedRun {
         judge: @escaping @Sendable (PrefetchQueue, BatchStatus) async throws -> Int32
     ) async throws {
         let command = try RunCommand.parse(words)
+        var batch = try command.batch.settings()
+        let fetch = try command.workerSettings(&batch)
         try await BatchRun(
-            command: command, list: list, fetch: command.fetch.settings(), workerCount: workers, report: judge
+            command: command, list: list, batch: batch, fetch: fetch, workerCount: workers, report: judge
         ).run()
     }
 }
@@ -334,12 +336,12 @@ extension BatchRun {
     }
 
     private var listPath: String? {
-        if case .skipped(_, let list, _) = source { list } else { nil }
+        if case .skipped(_, let list, _, _) = source { list } else { nil }
     }
 
     /// The `export` that writes a target.
     private func command(_ id: String, _ target: BatchOutput.Target) -> String {
-        "\(Shell.program) export \(TerminalText.escaped(id)) \(settings.location)\(ReadOnlyCacheOptions.words(settings.fetch.readOnlyCaches)) \(target.words)"
+        "\(Shell.program) export \(TerminalText.escaped(id)) \(settings.location)\(settings.fetch.readOnlyWords) \(target.words)"
     }
 
     /// Commands that work as printed.
@@ -347,7 +349,7 @@ extension BatchRun {
         let cache = "--cache \(Shell.quoted(Shell.path(settings.cache)))"
         let rule =
             status.options.cacheKey == .url ? "" : " --cache-key \(Shell.quoted(status.options.cacheKey.description))"
-        let readOnly = ReadOnlyCacheOptions.words(settings.fetch.readOnlyCaches)
+        let readOnly = settings.fetch.readOnlyWords
         let id = TerminalText.escaped(status.id)
         var lines: [String] = []
         if status.counts.skipped > 0 {

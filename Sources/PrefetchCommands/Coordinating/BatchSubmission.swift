@@ -7,10 +7,7 @@ internal import WebImage
 struct BatchSubmission: Sendable {
     let queue: PrefetchQueue
     let list: URLList
-    let arguments: BatchArguments
-    var turn = BatchTurn()
-    /// `Name: value` each, in the batch's record.
-    var headers: [String] = []
+    let settings: BatchSettings
     /// The folder in which hits are looked for while the list is queued, where that is asked.
     var cache: String?
     /// Where the list comes through a pipe, whose lines become it.
@@ -18,9 +15,10 @@ struct BatchSubmission: Sendable {
 
     /// A new batch of the list; tells which batch it has ended where it takes a slot.
     /// - Throws: `configuration` where `--name` names a batch that exists.
-    func open(slot: String? = nil) async throws(PrefetchError) -> String {
-        var batch = batch
-        batch.slot = slot
+    func open() async throws(PrefetchError) -> String {
+        var batch = NewBatch(list: list)
+        batch.isOpen = pipe != nil
+        batch.settings = settings
         let opened = try await batch.open(in: queue)
         if let slot = batch.takenSlot, let replaced = opened.replaced {
             Console.note(
@@ -29,51 +27,35 @@ struct BatchSubmission: Sendable {
         return opened.id
     }
 
-    /// What is asked for the list.
-    private var batch: NewBatch {
-        var batch = NewBatch(list: list)
-        batch.isOpen = pipe != nil
-        batch.options = arguments.options
-        if !headers.isEmpty { batch.options.requests.headers = headers }
-        batch.order = turn.order
-        batch.priority = turn.priority
-        batch.keep = Int(arguments.record.keep.seconds)
-        batch.name = arguments.record.name
-        batch.limit = arguments.record.timeLimit
-        batch.finishAt = turn.finishAt
-        batch.maxFailures = arguments.record.maxFailures
-        return batch
-    }
-
     /// Feeds a batch until it is sealed.
     func feed(
         _ id: String, waiting: @Sendable (ListFeeder.Wait) -> Void = { _ in }
     ) async throws(PrefetchError) -> ListFeeder.End {
         try await ListFeeder(
             queue: queue, entries: pipe.map { BatchEntries($0) } ?? BatchEntries(list), of: list.path, batch: id,
-            window: turn.window, jobSize: turn.jobSize, hits: try hits()
+            window: settings.window, jobSize: settings.jobSize, hits: try hits()
         ).feed(waiting: waiting)
     }
 
     private func hits() throws(PrefetchError) -> CacheHits? {
         // Whether lines of a pipe ask for that is not known yet.
-        guard Self.asksForHits(list, arguments) || (pipe != nil && cache != nil) else { return nil }
+        guard Self.asksForHits(list, settings.options) || (pipe != nil && cache != nil) else { return nil }
         guard let cache else {
             throw PrefetchError(
                 .configuration, "queryDiskSync reads the cache while the list is queued, and none was named",
                 hint: "name the folder the workers have: --cache DIR")
         }
-        return CacheHits(try CacheOpening.forWriting(cache), options: arguments.options)
+        return CacheHits(try CacheOpening.forWriting(cache), options: settings.options)
     }
 
     /// Whether the batch or one of its lines asks for hits to be ended at once.
-    static func asksForHits(_ list: URLList, _ arguments: BatchArguments) -> Bool {
-        arguments.options.options.union(list.lineOptions).contains(.queryDiskSync)
+    static func asksForHits(_ list: URLList, _ options: BatchOptions) -> Bool {
+        options.options.union(list.lineOptions).contains(.queryDiskSync)
     }
 
     /// Warns about combinations of options before the batch is made.
-    static func warn(of lineOptions: WebImageOptions, _ arguments: BatchArguments) {
-        let options = arguments.options.options.union(lineOptions)
+    static func warn(of lineOptions: WebImageOptions, _ options: BatchOptions) {
+        let options = options.options.union(lineOptions)
         if options.contains(.allowInvalidSSLCertificates) {
             Console.note(
                 "warning: certificates are not checked: anybody on the way can read and change what is fetched")

@@ -24,16 +24,9 @@ struct CacheOptions: ParsableArguments {
     @Option(help: .folder("Cache folder. (default: PREFETCH_CACHE, or ./cache)"), completion: .directory)
     var cache: String?
 
-    @Option(help: .value("rule", "Cache key of a URL: url, without-query or s/REGEX/REPLACEMENT/."))
-    var cacheKey = "url"
+    @OptionGroup private var key: SettingOptions<KeyRules>
 
-    func validate() throws {
-        guard CacheKeyFilter(cacheKey) != nil else {
-            throw ValidationError("--cache-key is url, without-query or s/regex/replacement/, not '\(cacheKey)'")
-        }
-    }
-
-    var rule: CacheKeyRule { .filter(CacheKeyFilter(cacheKey) ?? .url) }
+    var rule: CacheKeyRule { .filter(key.record.cacheKey) }
 
     /// Which folder.
     var directory: String { cache ?? getenv("PREFETCH_CACHE").map { String(cString: $0) } ?? "./cache" }
@@ -41,14 +34,14 @@ struct CacheOptions: ParsableArguments {
     /// The cache, only for reading.
     ///
     /// * `tiers`: what is looked up behind it.
-    func open(_ tiers: ReadOnlyCacheOptions? = nil) throws(PrefetchError) -> DiskCache {
+    func open(_ tiers: SettingOptions<LowerCaches>? = nil) throws(PrefetchError) -> DiskCache {
         let folder = directory
         guard access(folder, F_OK) == 0 else {
             throw PrefetchError(.notFound, "there is no folder \(folder)", hint: "name the cache: --cache DIR")
         }
         var configuration = DiskCache.Configuration()
         configuration.isReadOnly = true
-        configuration.readOnlyDirectories = tiers?.directories ?? []
+        configuration.readOnlyDirectories = tiers?.record.readOnlyCaches ?? []
         do throws(WebImageError) {
             return try DiskCache(directory: folder, configuration: configuration)
         } catch {
@@ -96,7 +89,7 @@ struct CachePathCommand: ParsableCommand {
 
     @OptionGroup(title: "List") var empty: EmptyListOptions
     @OptionGroup(title: "Cache") var options: CacheOptions
-    @OptionGroup(title: "Cache") var readOnly: ReadOnlyCacheOptions
+    @OptionGroup(title: "Cache") var readOnly: SettingOptions<LowerCaches>
 
     func run() throws {
         let disk = try options.open(readOnly)

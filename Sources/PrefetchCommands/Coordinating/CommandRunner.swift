@@ -45,7 +45,7 @@ public enum CommandRunner {
         let path = words.contains(where: isForRoot) ? CommandPath([], of: root) : CommandPath(words, of: root)
         await end(of: path.command, words, root) {
             var command = try path.command.parseAsRoot(
-                LoadOptionArguments.words(Array(words.dropFirst(path.words.count - 1))))
+                OptionalValues.words(Array(words.dropFirst(path.words.count - 1))))
             if var command = command as? any AsyncParsableCommand {
                 try await command.run()
             } else {

@@ -7,7 +7,9 @@ enum ContactNote {
     static func line(
         for list: URLList, _ requests: RequestSettings, _ fetch: FetchSettings
     ) async throws(PrefetchError) -> String? {
-        let isNamed = fetch.headers.contains { RequestSettings.header($0)?.isNamed("user-agent") == true }
+        let isNamed = (fetch.headers + (requests.headers ?? [])).contains {
+            RequestSettings.header($0)?.isNamed("user-agent") == true
+        }
         guard requests.contact == nil, !isNamed else { return nil }
         let named = fetch.connectTo.compactMap { $0.split(separator: ":").first.map(String.init) }
         var found: String?

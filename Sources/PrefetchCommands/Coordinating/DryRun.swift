@@ -11,7 +11,7 @@ struct DryRun {
     var readOnly: [String] = []
     let table: TableOptions
     let limit: Int?
-    let batch: BatchArguments
+    let options: BatchOptions
     let isJSON: Bool
 
     /// - Throws: as ``GivenList``; `cacheUnavailable` if the cache cannot be read.
@@ -31,10 +31,10 @@ struct DryRun {
         ).list
         let disk: DiskCache? =
             if let cache, access(cache, F_OK) == 0 { try CacheOpening.forReading(cache, readOnly) } else { nil }
-        let survey = try await ListSurvey(list, cache: disk, rule: CacheKeyRule(batch.options))
+        let survey = try await ListSurvey(list, cache: disk, rule: CacheKeyRule(options))
         try DryAnswer(
             list: GivenList.name(of: files), lines: list.lines, survey: survey, isCacheKnown: cache != nil,
-            options: batch.options.options
+            options: options.options
         ).sheet.print(asJSON: isJSON)
     }
 }

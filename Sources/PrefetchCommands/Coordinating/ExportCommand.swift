@@ -100,7 +100,7 @@ struct ExportCommand: AsyncParsableCommand {
 
     @OptionGroup(title: "Output") var secrets: SecretOptions
     @OptionGroup(title: "Redis") var location: RedisLocation
-    @OptionGroup(title: "Redis") var readOnly: ReadOnlyCacheOptions
+    @OptionGroup(title: "Redis") var readOnly: SettingOptions<LowerCaches>
 
     func validate() throws {
         // Said by ``run()``: an option of another tool is told first.
@@ -147,7 +147,7 @@ struct ExportCommand: AsyncParsableCommand {
                 return try await report.write(to: path, overwrites: replacing.overwrite)
             }
             let output = BatchOutput(
-                queue: session.queue, cache: location.cacheFolder ?? "", readOnly: readOnly.directories,
+                queue: session.queue, cache: location.cacheFolder ?? "", readOnly: readOnly.record.readOnlyCaches,
                 listPath: list, merged: merge)
             try await output.check(id, target(format, path), overwrites: replacing.overwrite)
             try await output.write(id, to: target(format, path))

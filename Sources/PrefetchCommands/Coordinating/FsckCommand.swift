@@ -38,7 +38,7 @@ struct FsckCommand: AsyncParsableCommand {
 
     @OptionGroup(title: "Output") var secrets: SecretOptions
     @OptionGroup(title: "Redis") var location: RedisLocation
-    @OptionGroup(title: "Redis") var readOnly: ReadOnlyCacheOptions
+    @OptionGroup(title: "Redis") var readOnly: SettingOptions<LowerCaches>
 
     func validate() throws {
         guard list == nil || batch != nil else { throw ValidationError("--list is about one batch: name it") }
@@ -102,7 +102,7 @@ struct FsckCommand: AsyncParsableCommand {
         guard let folder = location.cacheFolder, let status = try await session.status(of: id) else { return [:] }
         var configuration = DiskCache.Configuration()
         configuration.isReadOnly = true
-        configuration.readOnlyDirectories = readOnly.directories
+        configuration.readOnlyDirectories = readOnly.record.readOnlyCaches
         do throws(PrefetchError) {
             guard let disk = try? DiskCache(directory: folder, configuration: configuration) else {
                 throw PrefetchError(.notFound, "there is no cache \(folder)")

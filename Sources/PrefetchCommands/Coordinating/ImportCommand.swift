@@ -53,24 +53,17 @@ struct ImportCommand: AsyncParsableCommand {
         help: .value("version", "SDWebImage version of the names: v3, v4 or v5. (default: any)"))
     var layout: SDWebImageFileName.Layout?
 
-    @Option(
-        name: .customLong("validate"),
-        help: .value("level", "How far each image is checked: none, header, structure or decode."))
-    var level = "decode"
-
-    @Option(help: .size("Largest image."))
-    var maxSize = ByteSize(bytes: 64 << 20)
+    @OptionGroup var images: SettingOptions<ImportedImages>
 
     @Flag(help: "Print one JSON object.")
     var json = false
 
     @OptionGroup(title: "Cache") var options: CacheOptions
-    @OptionGroup(title: "Cache files") var storage: StorageOptions
+    @OptionGroup(title: "Cache files") var storage: SettingOptions<CacheFiles>
+
+    private var largest: Int { images.record.requests.maxSize ?? 64 << 20 }
 
     func validate() throws {
-        guard ValidationLevel(name: level) != nil else {
-            throw ValidationError("--validate is none, header, structure or decode, not '\(level)'")
-        }
         guard (from == nil) != (url == nil) else {
             throw ValidationError("give --from FORM, or --url URL of one image")
         }
@@ -99,10 +92,10 @@ struct ImportCommand: AsyncParsableCommand {
         let urls = try GivenList.repeatable(list).map { path throws(PrefetchError) in try URLList(path: path) }
         if let list, let urls { try GivenList.requireURLs(urls.total, of: ListFile.name(of: list)) }
         let source = try source()
-        let disk = try CacheOpening.forWriting(options.directory, storage.prepare())
+        let disk = try CacheOpening.forWriting(options.directory, storage.record.prepareCache())
         for warning in disk.warnings { Console.note("warning: \(warning)") }
         let work = ImageImport(
-            into: disk, rule: options.rule, level: ValidationLevel(name: level) ?? .decode, most: maxSize.bytes
+            into: disk, rule: options.rule, level: images.record.validate, most: largest
         ) { name, reason in
             Console.note("refused: \(TerminalText.escaped(name)): \(TerminalText.escaped(reason))")
         }
@@ -128,12 +121,12 @@ struct ImportCommand: AsyncParsableCommand {
     // MARK: One image
 
     private func storeOne(_ url: String) throws {
-        let bytes = try Self.read(path, most: maxSize.bytes)
-        let disk = try CacheOpening.forWriting(options.directory, storage.prepare())
+        let bytes = try Self.read(path, most: largest)
+        let disk = try CacheOpening.forWriting(options.directory, storage.record.prepareCache())
         for warning in disk.warnings { Console.note("warning: \(warning)") }
         let key = options.rule.key(for: url)
         do throws(WebImageError) {
-            try disk.images.storeVerified(bytes, forKey: key, level: ValidationLevel(name: level) ?? .decode)
+            try disk.images.storeVerified(bytes, forKey: key, level: images.record.validate)
         } catch {
             guard error.code == .badImageData || error.code == .unsupportedFormat else { throw error }
             throw PrefetchError(

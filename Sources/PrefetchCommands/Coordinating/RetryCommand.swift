@@ -5,7 +5,7 @@ internal import Threading
 internal import WebImage
 
 /// `prefetch-coord retry`: what a batch skipped, once more.
-struct RetryCommand: AsyncParsableCommand, FetchOptionGroups {
+struct RetryCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "retry",
         abstract: "Fetch the skipped URLs of a batch again.",
@@ -35,7 +35,7 @@ struct RetryCommand: AsyncParsableCommand, FetchOptionGroups {
 
     @Option(
         help: .share("Exit with 0 even if this many URLs failed; see --max-failures."))
-    var allowFailures: AllowedSkips?
+    var allowFailures: PrefetchSettings.Share?
 
     @OptionGroup var output: OutputArguments
 
@@ -48,20 +48,10 @@ struct RetryCommand: AsyncParsableCommand, FetchOptionGroups {
     @OptionGroup var verbosity: VerbosityArguments
 
     @OptionGroup(title: "Redis") var location: RedisLocation
-    @OptionGroup(title: "Requests") var requests: RequestArguments
-    @OptionGroup(title: "Selection") var selection: RuleArguments
-    @OptionGroup(title: "Resizing") var images: VariantArguments
-    @OptionGroup(title: "Worker") var transfers: TransferOptions
-    @OptionGroup(title: "Network") var network: NetworkOptions
-    @OptionGroup(title: "Credentials") var credentials: CredentialOptions
-    @OptionGroup(title: "Cache limits") var cacheLimits: CacheLimitOptions
-    @OptionGroup(title: "Cache limits") var readOnly: ReadOnlyCacheOptions
+    @OptionGroup(title: SettingTitles.batch) var changes: SettingOptions<RetryBatch>
+    @OptionGroup(title: SettingTitles.worker) var fetch: SettingOptions<RunFetch>
     @OptionGroup(title: "Output") var progress: ProgressArguments
     @OptionGroup(title: "Output") var secrets: SecretOptions
-
-    private var changes: BatchChanges {
-        BatchChanges(requests: requests.settings, variant: images.variant, rules: selection.rules)
-    }
 
     func validate() throws {
         try progress.check(verbosity.level)
@@ -90,7 +80,9 @@ struct RetryCommand: AsyncParsableCommand, FetchOptionGroups {
             }
             let outputs = try output.targets()
             for target in outputs { try target.check() }
-            let fetch = try fetch.settings()
+            var changes = try self.changes.settings()
+            var fetch = try fetch.record.complete()
+            fetch.headers = changes.takeSecretHeaders()
             for warning in try CacheOpening.forWriting(folder, fetch.prepareCache()).warnings {
                 Console.note("warning: \(warning)")
             }
@@ -103,7 +95,7 @@ struct RetryCommand: AsyncParsableCommand, FetchOptionGroups {
                 outputs: outputs, overwrites: output.replacing.overwrite, showsSecrets: secrets.showSecrets)
             try await BatchRun(
                 settings: settings,
-                source: .skipped(of: batch, list: list, changes: changes)
+                source: .skipped(of: batch, list: list, taking: self.changes.given, from: changes)
             ).run()
         }
     }
@@ -115,7 +107,7 @@ struct RetryCommand: AsyncParsableCommand, FetchOptionGroups {
         if output.manifest != nil { given.append("--manifest") }
         if output.out != nil { given.append("--out") }
         if output.replacing.overwrite { given.append("--overwrite") }
-        if try fetch.settings() != FetchSettings() { given.append("fetch options") }
+        given += FetchSettings.settings.filter { fetch.given.contains($0.name) }.map(\.about.flag)
         if !wait && allowFailures != nil { given.append("--allow-failures without --wait") }
         guard given.isEmpty else {
             throw ValidationError(
@@ -129,7 +121,7 @@ struct RetryCommand: AsyncParsableCommand, FetchOptionGroups {
         TerminationSignals.install { signal, count in stop.request(signal: signal, count: count) }
         let retry = BatchRetry(
             queue: session.queue, feeding: session.patient, name: batch, listPath: list,
-            changes: changes)
+            given: changes.given, changes: try changes.settings())
         let opened: OpenBatch
         switch try await retry.open(joinsRunning: false) {
         case .nothing(let newest):
@@ -153,30 +145,13 @@ struct RetryCommand: AsyncParsableCommand, FetchOptionGroups {
         if case .closed(let state) = end, state != "done" {
             throw PrefetchError(.notFound, "the batch \(opened.id) was \(state) while it was fed", hint: "retry again")
         }
-        if wait { return try await follow(opened.id, session, stop) }
+        if wait {
+            return try await QueuedBatch(opened.id, session, location).follow(
+                stop, progress, verbosity.level, allowed: allowFailures, isJSON: json)
+        }
         if json, let status = try await session.queue.batches.status(of: opened.id) {
             Console.print(BatchAnswer(status).line)
         }
         Console.note("queued \(Wording.count(opened.total)) URLs as \(opened.id)\(hint)")
-    }
-
-    private func follow(_ id: String, _ session: Session, _ stop: StopRequest) async throws {
-        let follower = BatchFollower(
-            queue: session.queue, id: id, mode: progress.mode(verbosity.level),
-            allowNetHint: { "start the workers with --allow-net \(BatchRun.address($0))" },
-            isColoured: progress.isColoured)
-        guard
-            let status = try await session.untilStopped(stop, { try await follower.follow() })
-        else {
-            Console.note("the batch runs on: \(Shell.program) status \(TerminalText.escaped(id))")
-            throw ExitCode(130)
-        }
-        if json {
-            Console.print(BatchAnswer(status).line)
-        } else {
-            for line in BatchText.summary(status) { Console.print(line) }
-        }
-        let code = BatchExit.code(status, allowed: allowFailures)
-        if code != 0 { throw ExitCode(code) }
     }
 }

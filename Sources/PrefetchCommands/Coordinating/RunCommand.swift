@@ -7,7 +7,7 @@ internal import Threading
 internal import WebImage
 
 /// `prefetch-coord run`: everything in one command.
-struct RunCommand: AsyncParsableCommand, BatchOptionGroups, FetchOptionGroups {
+struct RunCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "run",
         abstract: "Download a list of image URLs with a private Redis and workers.",
@@ -43,7 +43,7 @@ struct RunCommand: AsyncParsableCommand, BatchOptionGroups, FetchOptionGroups {
 
     @Option(
         help: .share("Exit with 0 even if this many URLs failed; see --max-failures."))
-    var allowFailures: AllowedSkips?
+    var allowFailures: PrefetchSettings.Share?
 
     @OptionGroup var output: OutputArguments
 
@@ -54,39 +54,24 @@ struct RunCommand: AsyncParsableCommand, BatchOptionGroups, FetchOptionGroups {
 
     @OptionGroup(title: "List") var part: ListPartOptions
     @OptionGroup(title: "List") var table: TableOptions
-    @OptionGroup(title: "Requests") var requests: RequestArguments
-    @OptionGroup(title: "Cache use") var load: LoadOptionArguments
-    @OptionGroup(title: "Verification") var checks: CheckArguments
-    @OptionGroup(title: "Selection") var selection: RuleArguments
-    @OptionGroup(title: "Resizing") var variant: VariantArguments
-    @OptionGroup(title: "Failed URLs") var failed: FailedURLArguments
-    @OptionGroup(title: "Batch") var record: RecordArguments
-    @OptionGroup(title: "Worker") var transfers: TransferOptions
-    @OptionGroup(title: "Network") var network: NetworkOptions
-    @OptionGroup(title: "Credentials") var credentials: CredentialOptions
-    @OptionGroup(title: "Cache limits") var cacheLimits: CacheLimitOptions
-    @OptionGroup(title: "Cache limits") var readOnly: ReadOnlyCacheOptions
+    @OptionGroup(title: SettingTitles.batch) var batch: SettingOptions<RunBatch>
+    @OptionGroup(title: SettingTitles.worker) var fetch: SettingOptions<RunFetch>
     @OptionGroup(title: "Output") var progress: ProgressArguments
     @OptionGroup(title: "Output") var secrets: SecretOptions
 
     func validate() throws {
-        try batch.validate()
         try progress.check(verbosity.level)
         if let workers, !(1...256).contains(workers) { throw ValidationError("--workers is a number from 1 to 256") }
         guard !cache.isEmpty else { throw ValidationError("--cache needs a folder") }
     }
 
     func run() async throws {
-        if part.dryRun { return try await dryRun() }
+        var batch = try batch.settings()
+        if part.dryRun { return try await dryRun(batch) }
         if progress.mode(verbosity.level) == .json { Console.noteAsJSON() }
         // Its workers have the same limit.
         let budget = try DescriptorBudget.raised()
-        var fetch = try workerSettings()
-        let compat = batch.options.compat
-        // SDWebImagePrefetcher's number, for all workers.
-        if let compat, self.fetch.transfers.maxConcurrentDownloads == nil {
-            fetch.maxConcurrentDownloads = .fixed(compat.maxConcurrentPrefetchCount)
-        }
+        let fetch = try workerSettings(&batch)
         if verbosity.level > .quiet, let note = budget.note(wanted: fetch.maxConcurrentDownloads) { Console.note(note) }
         // A list that cannot be used leaves no cache folder behind; a pipe and what is no list of lines need one, to be kept in.
         let files = try ListPaths.files(files)
@@ -103,27 +88,33 @@ struct RunCommand: AsyncParsableCommand, BatchOptionGroups, FetchOptionGroups {
                 overwrites: output.replacing.overwrite, lists: files + [list.path],
                 entries: BatchEntries(list))
         }
-        BatchSubmission.warn(of: list.lineOptions, batch)
-        if verbosity.level > .quiet, let note = try await ContactNote.line(for: list, batch.requests.settings, fetch) {
+        BatchSubmission.warn(of: list.lineOptions, batch.options)
+        if verbosity.level > .quiet, let note = try await ContactNote.line(for: list, batch.options.requests, fetch) {
             Console.note(note)
         }
         try await BatchRun(
-            command: self, list: list, fetch: fetch, workerCount: workers ?? (compat == nil ? Self.defaultWorkers : 1)
+            command: self, list: list, batch: batch, fetch: fetch,
+            workerCount: workers ?? (batch.options.compat == nil ? Self.defaultWorkers : 1)
         ).run()
     }
 
-    /// Those of its workers, which take images as large as it asks for.
-    func workerSettings() throws(PrefetchError) -> FetchSettings {
-        var settings = try fetch.settings()
-        settings.maxPixels = max(settings.maxPixels, selection.rules.maxPixels ?? 0)
+    /// Those of its workers, which take images as large as the batch asks for, and get its headers that stay out of Redis.
+    func workerSettings(_ batch: inout BatchSettings) throws(PrefetchError) -> FetchSettings {
+        var settings = try fetch.record.complete()
+        settings.maxPixels = max(settings.maxPixels, batch.options.rules.maxPixels ?? 0)
+        settings.headers = batch.takeSecretHeaders()
+        // SDWebImagePrefetcher's number, for all workers.
+        if let compat = batch.options.compat, !fetch.given.contains("max_concurrent_downloads") {
+            settings.maxConcurrentDownloads = .fixed(compat.maxConcurrentPrefetchCount)
+        }
         return settings
     }
 
-    private func dryRun() async throws {
-        let settings = try fetch.settings()
+    private func dryRun(_ batch: BatchSettings) async throws {
         try await DryRun(
-            files: ListPaths.files(files), cache: cache, readOnly: settings.readOnlyCaches, table: tableWithCaptions,
-            limit: part.limit, batch: batch, isJSON: json
+            files: ListPaths.files(files), cache: cache, readOnly: fetch.record.readOnlyCaches,
+            table: tableWithCaptions,
+            limit: part.limit, options: batch.options, isJSON: json
         ).run()
     }
 

@@ -10,7 +10,7 @@ struct RunSettings: Sendable {
     var queue = "default"
     /// Worker processes.
     var workers: Int
-    var allowFailures: AllowedSkips?
+    var allowFailures: PrefetchSettings.Share?
     var json: Bool
     /// Never `auto`.
     var progress: ProgressMode

@@ -7,23 +7,22 @@ internal import WebImage
 struct SetCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "set",
-        abstract: "Change the priority of a running batch, or the transfers of workers.",
+        abstract: "Change settings of a running batch, or the transfers of workers.",
         usage: "prefetch-coord set <batch> | --worker <name> | --all <options>",
         discussion: """
             Examples:
               prefetch-coord set urls-7f3a --priority high --cache ./cache
-              prefetch-coord set urls-7f3a --order lifo
+              prefetch-coord set urls-7f3a --rate-per-host 2 --max-per-host 1
               prefetch-coord set --all --max-concurrent-downloads 8
               prefetch-coord set --worker host:4711 --max-concurrent-downloads auto
               prefetch-coord set --all --default
 
-            A batch has --priority and --order. Of 16 URLs, high gets 11, normal 4 and low 1;
-            those without URLs leave theirs to the others. Jobs that workers have taken
-            already are not recalled.
+            Of 16 URLs, batches of high priority get 11, normal 4 and low 1; those without
+            URLs leave theirs to the others. A deadline counts from now on. Workers take up
+            what changes within two seconds; transfers in flight finish as they began.
 
-            Workers have --max-concurrent-downloads and --default, which take effect within
-            two seconds. --all also holds for workers that join later and replaces the
-            settings of single workers.
+            Workers have --max-concurrent-downloads and --default. --all also holds for
+            workers that join later and replaces the settings of single workers.
             """)
 
     @Argument(help: "Batch, or the beginning of its name.")
@@ -35,19 +34,8 @@ struct SetCommand: AsyncParsableCommand {
     @Flag(help: "All workers of the queue, including those that join later.")
     var all = false
 
-    @Option(help: "Priority among the batches of the queue: high, normal or low.")
-    var priority: PrefetchPriority?
-
-    @Option(help: "Which jobs start first: fifo or lifo.")
-    var order: PrefetchOrder?
-
-    @Option(
-        name: .customLong("max-concurrent-downloads"),
-        help: ArgumentHelp(
-            "Transfers a worker runs at once, 1 to 4096; auto: it finds the number while it works.",
-            discussion: "A number is a maximum. With auto, transfers that receive no data run beside the others.",
-            valueName: "n|auto"))
-    var maxConcurrentDownloads: ConcurrentDownloads?
+    @OptionGroup var changes: SettingOptions<LiveBatch>
+    @OptionGroup var workers: SettingOptions<LiveWorker>
 
     @Flag(
         name: .customLong("default"),
@@ -60,18 +48,19 @@ struct SetCommand: AsyncParsableCommand {
         guard (batch == nil ? 0 : 1) + (worker == nil ? 0 : 1) + (all ? 1 : 0) == 1 else {
             throw ValidationError("give one of: a batch, --worker NAME, --all")
         }
-        let (isOfBatch, isOfWorkers) = (priority != nil || order != nil, maxConcurrentDownloads != nil || isDefault)
+        let (isOfBatch, isOfWorkers) = (!changes.given.isEmpty, !workers.given.isEmpty || isDefault)
         guard batch == nil else {
-            guard isOfBatch, !isOfWorkers else { throw ValidationError("a batch has --priority and --order") }
+            guard isOfBatch, !isOfWorkers else {
+                throw ValidationError("a batch has \(LiveBatch.settings.map(\.about.flag).joined(separator: ", "))")
+            }
             return
         }
         if worker?.isEmpty == true {
             throw ValidationError("the name of a worker is empty: prefetch-coord workers has them")
         }
-        guard !isOfBatch, (maxConcurrentDownloads != nil) != isDefault else {
+        guard !isOfBatch, workers.given.isEmpty == isDefault else {
             throw ValidationError("workers have --max-concurrent-downloads N|auto, or --default")
         }
-        try maxConcurrentDownloads?.check()
     }
 
     func run() async throws {
@@ -82,24 +71,25 @@ struct SetCommand: AsyncParsableCommand {
 
     private func setBatch(_ name: String, _ queue: PrefetchQueue) async throws {
         let id = try await queue.catalog.resolve(name)
-        switch try await queue.control.reprioritise(batch: id, priority: priority, order: order) {
+        switch try await queue.control.change(id, changes.words) {
         case .gone: throw PauseArguments.gone(.batch(id))
         case .over(let state): Console.print("\(TerminalText.escaped(id)) is \(state) already")
         case .changed(let before, let now):
-            var parts = ["\(TerminalText.escaped(id))  priority \(now.priority.rawValue)"]
-            if before.priority != now.priority { parts[0] += ", was \(before.priority.rawValue)" }
-            parts.append("order \(now.order.rawValue)")
-            if before.order != now.order { parts[1] += ", was \(before.order.rawValue)" }
-            Console.print(parts.joined(separator: "  "))
+            let parts = LiveBatch.settings.filter { changes.given.contains($0.name) }.map { row in
+                let (value, was) = (row.shown(now), row.shown(before))
+                return "\(row.about.flag.dropFirst(2)) \(value)" + (value == was ? "" : ", was \(was)")
+            }
+            Console.print(([TerminalText.escaped(id)] + parts).joined(separator: "  "))
         }
     }
 
     private func setWorkers(_ queue: PrefetchQueue) async throws {
         var name: String?
         if let worker { name = try await queue.workerRecords.resolve(worker) }
-        let told = try await queue.control.setConcurrency(maxConcurrentDownloads, worker: name)
+        let wanted = isDefault ? nil : workers.record.maxConcurrentDownloads
+        let told = try await queue.control.setConcurrency(wanted, worker: name)
         if let name, told == 0 { throw PauseArguments.gone(.worker(name)) }
-        let count = maxConcurrentDownloads.map { setting in
+        let count = wanted.map { setting in
             setting.count.map { "at most \(Wording.count($0, "transfer")) in flight" }
                 ?? "auto: finds its number of transfers"
         }

@@ -6,7 +6,7 @@ internal import Threading
 internal import WebImage
 
 /// `prefetch-coord submit`: puts a list into a queue for workers elsewhere.
-struct SubmitCommand: AsyncParsableCommand, BatchOptionGroups {
+struct SubmitCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "submit",
         abstract: "Queue a list of image URLs for workers.",
@@ -35,13 +35,10 @@ struct SubmitCommand: AsyncParsableCommand, BatchOptionGroups {
         help: .share(
             "With --wait: exit with 0 even if this many URLs failed; see --max-failures."
         ))
-    var allowFailures: AllowedSkips?
+    var allowFailures: PrefetchSettings.Share?
 
     @Flag(help: "Continue to queue a list that was not queued to its end.")
     var resume = false
-
-    @Option(help: .name("Name that one running batch can have; the batch that has it is cancelled."))
-    var slot: String?
 
     @Flag(help: "Print the batch, or with --wait its result, as one JSON object.")
     var json = false
@@ -51,30 +48,18 @@ struct SubmitCommand: AsyncParsableCommand, BatchOptionGroups {
     @OptionGroup(title: "Redis") var location: RedisLocation
     @OptionGroup(title: "List") var part: ListPartOptions
     @OptionGroup(title: "List") var table: TableOptions
-    @OptionGroup(title: "Requests") var headers: BatchHeaders
-    @OptionGroup(title: "Requests") var requests: RequestArguments
-    @OptionGroup(title: "Cache use") var load: LoadOptionArguments
-    @OptionGroup(title: "Verification") var checks: CheckArguments
-    @OptionGroup(title: "Selection") var selection: RuleArguments
-    @OptionGroup(title: "Resizing") var variant: VariantArguments
-    @OptionGroup(title: "Failed URLs") var failed: FailedURLArguments
-    @OptionGroup(title: "Batch") var record: RecordArguments
-    @OptionGroup(title: "Batch") var place: QueueArguments
+    @OptionGroup(title: SettingTitles.batch) var batch: SettingOptions<SubmitBatch>
     @OptionGroup(title: "Output") var progress: ProgressArguments
     @OptionGroup(title: "Output") var secrets: SecretOptions
 
     func validate() throws {
-        try batch.validate()
         try progress.check(verbosity.level)
         if progress.progress != nil && !wait { throw ValidationError("--progress goes with --wait") }
-        if let slot, !PrefetchQueue.isValidName(slot) {
-            throw ValidationError("--slot is 1 to 64 letters, digits, '_' or '-'")
-        }
+        let slot = batch.record.turn.slot
         if part.dryRun, resume || wait || slot != nil {
             throw ValidationError("--dry-run takes neither --resume, --slot nor --wait")
         }
-        let record = batch.record
-        if resume && (record.deadline != nil || place.finishAt != nil || record.maxFailures != nil) {
+        if resume, !batch.given.isDisjoint(with: ["deadline", "finish_at", "max_failures"]) {
             throw ValidationError(
                 "--resume continues a batch; --deadline, --finish-at and --max-failures stay as they are")
         }
@@ -83,10 +68,11 @@ struct SubmitCommand: AsyncParsableCommand, BatchOptionGroups {
 
     func run() async throws {
         let files = try ListPaths.files(files)
+        let batch = try batch.settings()
         if part.dryRun {
             return try await DryRun(
-                files: files, cache: location.cacheFolder, table: table, limit: part.limit, batch: batch,
-                isJSON: json
+                files: files, cache: location.cacheFolder, table: table, limit: part.limit,
+                options: batch.options, isJSON: json
             ).run()
         }
         if wait, progress.mode(verbosity.level) == .json { Console.noteAsJSON() }
@@ -96,11 +82,11 @@ struct SubmitCommand: AsyncParsableCommand, BatchOptionGroups {
         let pipe = piped?.pipe
         let given = try pipe == nil ? givenList(files, copy: piped?.copy) : nil
         guard let list = pipe?.list ?? given?.list else { return }
-        if BatchSubmission.asksForHits(list, batch), location.cacheFolder == nil {
+        if BatchSubmission.asksForHits(list, batch.options), location.cacheFolder == nil {
             throw ValidationError(
                 "queryDiskSync reads the cache while the list is queued: name it with --cache DIR")
         }
-        BatchSubmission.warn(of: list.lineOptions, batch)
+        BatchSubmission.warn(of: list.lineOptions, batch.options)
         // With --cache alone the private Redis of that folder is made where it is missing.
         let redis = try location.placeOfWorker()
         if case .cache(let folder) = redis { _ = try CacheOpening.forWriting(folder) }
@@ -112,11 +98,10 @@ struct SubmitCommand: AsyncParsableCommand, BatchOptionGroups {
             location, at: redis, makes: true, until: stop, hint: "submit it again: \(again)"
         ) { session in
             let submission = BatchSubmission(
-                queue: session.patient, list: list, arguments: batch, turn: place.turn, headers: headers.headers,
-                cache: location.cacheFolder, pipe: pipe)
+                queue: session.patient, list: list, settings: batch, cache: location.cacheFolder, pipe: pipe)
             let made = try await session.untilStopped(stop) {
                 if resume { return try await unfinished(submission.queue, list, name) }
-                do { return try await submission.open(slot: slot) } catch {
+                do { return try await submission.open() } catch {
                     // Nobody needs the copy of a list that is no batch's.
                     pipe?.remove()
                     given?.removeCopy()
@@ -134,7 +119,10 @@ struct SubmitCommand: AsyncParsableCommand, BatchOptionGroups {
                     .stopped, "stopped before the whole list was queued; what is queued runs on",
                     hint: "continue with: \(Shell.program) submit --resume \(name)\(location.words)")
             }
-            if wait { return try await follow(id, session, stop) }
+            if wait {
+                return try await QueuedBatch(id, session, location).follow(
+                    stop, progress, verbosity.level, allowed: allowFailures, isJSON: json)
+            }
             if json, let status = try await session.queue.batches.status(of: id) {
                 Console.print(BatchAnswer(status).line)
             }
@@ -221,25 +209,6 @@ struct SubmitCommand: AsyncParsableCommand, BatchOptionGroups {
                 Console.note(FeedingText.progress(status, isAlone: isAlone))
             }
         }
-    }
-
-    private func follow(_ id: String, _ session: Session, _ stop: StopRequest) async throws {
-        let follower = BatchFollower(
-            queue: session.queue, id: id, mode: progress.mode(verbosity.level),
-            allowNetHint: { "start the workers with --allow-net \(BatchRun.address($0))" }, waitLimit: nil,
-            isColoured: progress.isColoured)
-        let status = try await session.untilStopped(stop) { try await follower.follow() }
-        guard let status else {
-            Console.noteRunning(id, "watch", location.words)
-            throw ExitCode(130)
-        }
-        if json {
-            Console.print(BatchAnswer(status).line)
-        } else {
-            for line in BatchText.summary(status) { Console.print(line) }
-        }
-        let code = BatchExit.code(status, allowed: allowFailures)
-        if code != 0 { throw ExitCode(code) }
     }
 
     /// What was queued, and what to type next.

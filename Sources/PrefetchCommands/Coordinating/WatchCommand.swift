@@ -34,7 +34,7 @@ struct WatchCommand: AsyncParsableCommand {
 
     @Option(
         help: .share("Exit with 0 even if this many URLs failed; see --max-failures."))
-    var allowFailures: AllowedSkips?
+    var allowFailures: PrefetchSettings.Share?
 
     @OptionGroup(title: "Output") var progress: ProgressArguments
     @OptionGroup(title: "Output") var secrets: SecretOptions

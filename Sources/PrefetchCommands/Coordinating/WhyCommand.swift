@@ -37,8 +37,7 @@ struct WhyCommand: AsyncParsableCommand {
     @Option(help: .count("How many of the newest batches to search."))
     var batches = 20
 
-    @Option(help: .value("rule", "Cache key of a URL: url, without-query or s/REGEX/REPLACEMENT/."))
-    var cacheKey = "url"
+    @OptionGroup var key: SettingOptions<KeyRules>
 
     @Option(help: .file("The list of a batch, if it has been moved."), completion: .file())
     var list: String?
@@ -51,18 +50,15 @@ struct WhyCommand: AsyncParsableCommand {
 
     func validate() throws {
         if subject == nil && !oldest { throw ValidationError("Missing expected argument '<url>'") }
-        if oldest && (list != nil || batches != 20 || cacheKey != "url") {
+        if oldest && (list != nil || batches != 20 || !key.given.isEmpty) {
             throw ValidationError("--batches, --cache-key and --list are about a URL, --oldest is about a batch")
         }
         guard batches >= 0 else { throw ValidationError("--batches is a number from 0 on") }
-        guard CacheKeyFilter(cacheKey) != nil else {
-            throw ValidationError("--cache-key is url, without-query or s/regex/replacement/, not '\(cacheKey)'")
-        }
     }
 
     func run() async throws {
         guard !oldest, let url = subject else { return try await tellOldest() }
-        let key = (CacheKeyFilter(cacheKey) ?? .url).key(for: url)
+        let key = self.key.record.cacheKey.key(for: url)
         let list = try GivenList.repeatable(list)
         try await Session.with(location, looks: true) { session in
             let folder = location.cacheFolder

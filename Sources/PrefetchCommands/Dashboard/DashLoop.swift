@@ -127,8 +127,8 @@ struct DashLoop: Sendable {
         case .resume(let target): said { () async throws(RedisError) in try await Self.resume(target, queue) }
         case .prioritise(let id, let priority):
             said { () async throws(RedisError) in
-                switch try await queue.control.reprioritise(batch: id, priority: priority, order: nil) {
-                case .changed(_, let now): "\(id) has priority \(now.priority.rawValue)"
+                switch try await queue.control.change(id, ["priority": [priority.rawValue]]) {
+                case .changed(_, let now): "\(id) has priority \(now.turn.priority.rawValue)"
                 case .over(let state): "\(id) is \(state) already"
                 case .gone: "\(id) is gone"
                 }

@@ -89,8 +89,9 @@ struct Settings: Record {
                 variable: "PREFETCH_REDIS_PASSWORD_FILE", otherwise: nil),
             try trust(location, environment),
             setting("progress", option: nil, variable: "PREFETCH_PROGRESS", otherwise: "auto"),
-            setting("allow_net", option: nil, variable: "PREFETCH_ALLOW_NET", otherwise: nil),
-            setting("log_format", option: nil, variable: "PREFETCH_LOG_FORMAT", otherwise: "text"),
         ]
+            + FetchSettings.variables.map {
+                setting($0.name, option: nil, variable: $0.about.variable, otherwise: $0.about.usual)
+            }
     }
 }

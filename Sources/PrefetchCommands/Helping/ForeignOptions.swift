@@ -1,20 +1,12 @@
-/// Options of curl, wget, wget2, aria2c, img2dataset and scrapy, and what serves their purpose here.
+internal import Prefetch
+
+/// Options of curl, wget, wget2, aria2c, img2dataset and scrapy that no setting replaces one by one, and what serves their purpose here. Rows of
+/// settings have the names of the others.
 enum ForeignOptions {
     private static let answers: [(names: [String], answer: String)] = [
         (
-            [
-                "-j", "-Z", "--parallel", "--parallel-max", "--jobs", "--concurrency", "--concurrent", "--threads",
-                "--thread-count", "--max-threads", "--max-concurrent", "--concurrent-requests",
-                "--max-concurrent-requests",
-            ], "--max-concurrent-downloads N sets how many transfers a worker runs at once"
-        ),
-        (
             ["--processes", "--processes-count", "--process-count", "--nprocs"],
             "-n, --workers N sets the number of workers"
-        ),
-        (
-            ["--split", "--max-connection-per-server", "--concurrent-requests-per-domain"],
-            "--max-per-host N limits the transfers to one host"
         ),
         (
             [
@@ -26,14 +18,6 @@ enum ForeignOptions {
         ),
         (["--to"], "--format FORMAT says what is written; --out DIR names a folder, -o FILE a text"),
         (["--output-format"], "--format files, tree or webdataset says what --out writes"),
-        (
-            ["-k", "--insecure", "--no-check-certificate", "--check-certificate"],
-            "--allow-invalid-ssl accepts invalid TLS certificates"
-        ),
-        (
-            ["-x", "--all-proxy", "--http-proxy", "--https-proxy", "--socks5"],
-            "--proxy URL sets the proxy (curl -x); --max-per-host N limits the transfers to one host (aria2c -x)"
-        ),
         (["--no-proxy", "--noproxy"], "no proxy is used unless --proxy names one"),
         (
             ["-A", "-U", "--agent", "--user-agent", "--user-agent-token"],
@@ -44,32 +28,10 @@ enum ForeignOptions {
             ["-b", "--cookie", "--load-cookies"],
             "-H 'Cookie: NAME=VALUE' sends a cookie; --options handleCookies keeps those of servers"
         ),
-        (["-t", "--retry", "--retries", "--max-tries", "--retry-times"], "--tries N sets the requests for a URL"),
-        (["-T", "--read-timeout", "--download-timeout"], "--timeout TIME ends a request that receives no data"),
-        (["-m", "--max-timeout"], "--max-time TIME limits the time of a URL"),
         (
             ["-Y", "--speed-limit", "--lowest-speed-limit", "--speed-time"],
             "transfers below 1000 bytes per second end after 20s; --max-time TIME limits the time of a URL"
         ),
-        (
-            [
-                "-w", "--wait", "--delay", "--sleep", "--download-delay", "--rate", "--qps", "--rps",
-                "--requests-per-second",
-            ],
-            "--rate-per-host N limits the requests to a host per second"
-        ),
-        (
-            ["--bwlimit", "--max-download-limit", "--max-overall-download-limit", "--bandwidth"],
-            "--limit-rate SIZE limits the bytes per second"
-        ),
-        (
-            ["--cacert", "--ca-certificate", "--capath", "--ca-directory"],
-            "--ca-file FILE names the certificates to trust"
-        ),
-        (["-E", "--certificate"], "--cert FILE names the client certificate"),
-        (["--private-key"], "--key FILE names the key of --cert"),
-        (["-u", "--http-user"], "--user NAME:PASSWORD, or --user @FILE"),
-        (["--oauth2-bearer", "--token"], "--bearer TOKEN, or --bearer @FILE"),
         (
             ["-L", "--location", "--max-redirs", "--max-redirect", "--max-redirects"],
             "redirects are followed, at most 10 of a URL"
@@ -85,20 +47,16 @@ enum ForeignOptions {
         (["--url-col"], "--url-column NAME names the column of the URLs"),
         (["--caption-col"], "--caption-column NAME names the column of the captions"),
         (["--save-additional-columns", "--columns"], "--keep-columns NAME,... keeps columns for the manifest"),
-        (["--image-size"], "--resize WxH resizes images to fit a size"),
         (
             ["--resize-mode"],
             "--fit inside (keep_ratio_largest), cover (center_crop) or pad (border) goes with --resize WxH"
         ),
         (["--resize-only-if-bigger"], "smaller images stay as they are; --upscale enlarges them"),
-        (["--encode-format"], "--image-format jpeg, png, webp or keep sets the format of stored images"),
-        (["--encode-quality"], "--quality N sets the quality of JPEG and WebP images that are written"),
         (
             ["--disable-all-reencoding", "--skip-reencode"],
             "images are stored as their servers send them, unless --resize, --image-format or --strip is given"
         ),
         (["--min-image-size"], "--min-width N and --min-height N refuse smaller images"),
-        (["--max-image-area"], "--max-pixels N refuses larger images"),
         (
             ["--number-sample-per-shard", "--per-shard"],
             "prefetch-coord export --format webdataset --per-shard N sets the size of shards"
@@ -112,7 +70,6 @@ enum ForeignOptions {
             ["--disallowed-header-directives"],
             "noai, noimageai, noindex, noimageindex, noml and none are refused; --ignore-robots-tag"
         ),
-        (["--robotstxt", "--obey-robots", "--robotstxt-obey"], "--robots reads each site's robots.txt first"),
         (["--enable-wandb", "--prometheus", "--stats"], "prefetch-coord metrics serves metrics for Prometheus"),
         (
             ["-s", "-S", "--silent", "--no-verbose", "--no-progress", "--no-progress-bar"],
@@ -129,21 +86,24 @@ enum ForeignOptions {
             ["-a", "--log", "--log-file", "--output-file"],
             "2> FILE keeps the messages; --transfer-log FILE records each transfer"
         ),
-        (["--max-filesize"], "--max-size SIZE limits an image"),
-        (["-Q", "--quota"], "--cache-max-size SIZE limits the cache"),
         (["--accept-regex", "--accept"], "--url-filter REGEX selects by URL, --types by the format of the bytes"),
-        (["-4", "--ipv4", "--inet4-only"], "--ip 4 uses IPv4 only"),
-        (["-6", "--ipv6", "--inet6-only"], "--ip 6 uses IPv6 only"),
-        (["--resolve"], "--connect-to HOST:PORT:ADDRESS:PORT uses this address for a host"),
         (["--http1", "--http1.1", "--http1.0"], "HTTP/1.1 is used unless there is --http2"),
         (["-r", "--recursive", "--mirror", "--page-requisites"], "only the URLs of the list are fetched"),
         (["--max-urls", "--sample", "--max-items"], "--limit N fetches the first N URLs of the list"),
-        (["--max-errors", "--error-limit"], "--max-failures N cancels a batch with too many failures"),
         (["--redis-url", "--broker", "--host"], "--redis URL names the Redis"),
         (["-y", "--force", "--assume-yes"], "--yes answers the question"),
         (["--cache-dir", "--cachedir"], "--cache DIR names the cache"),
         (["--older-than", "--age"], "--max-age TIME"),
     ]
+
+    private static let rows = (BatchSettings.settings.map(\.about) + FetchSettings.settings.map(\.about))
+
+    /// `--max-per-host N: transfers at once to one host`.
+    private static func answer(_ about: SettingDescription) -> String {
+        let value = about.form.placeholder.map { " \($0.prefix { $0 != "|" }.uppercased())" } ?? ""
+        let sentence = about.sentence.hasSuffix(".") ? about.sentence.dropLast() : about.sentence[...]
+        return "\(about.flag)\(value): \(sentence.prefix(1).lowercased())\(sentence.dropFirst())"
+    }
 
     /// What to say about an option that the command does not have, nil if it is unknown or nothing that serves its purpose is here.
     ///
@@ -151,7 +111,9 @@ enum ForeignOptions {
     /// * `elsewhere`: those of other commands, by name.
     static func hint(for name: String, known: Set<String>, elsewhere: [String: String]) -> String? {
         let plain = name.hasPrefix("--") ? name.replacing("_", with: "-") : String(name.prefix(2))
-        let candidates = answers.filter { $0.names.contains(name) || $0.names.contains(plain) }.map(\.answer)
+        let candidates =
+            answers.filter { $0.names.contains(name) || $0.names.contains(plain) }.map(\.answer)
+            + rows.filter { $0.foreign.contains(name) || $0.foreign.contains(plain) }.map(answer)
         var fallback: String?
         for answer in candidates {
             let options = options(in: answer)

@@ -90,7 +90,7 @@ package struct HelpPage {
         var titles: [String] = []
         var members: [String: [CommandOption]] = [:]
         for option in options {
-            let title = option.sectionTitle ?? "Options"
+            let title = SettingTitles.title(of: option.names, in: option.sectionTitle) ?? "Options"
             if members[title] == nil { titles.append(title) }
             members[title, default: []].append(option)
         }

@@ -3,19 +3,17 @@ internal import Prefetch
 /// The environment variables that mean something to the programs. A mistyped one would be a setting that is not there, in silence.
 enum EnvironmentNames {
     /// Those that are settings, and what each is.
-    static let settings: [(name: String, meaning: String)] = [
-        ("PREFETCH_REDIS_URL", "the Redis of the queue, as --redis"),
-        ("PREFETCH_REDIS_PASSWORD_FILE", "a file with its password, as --redis-password-file"),
-        ("PREFETCH_CACHE", "the cache folder, as --cache"),
-        (
-            "PREFETCH_TRUST_CACHE",
-            "1: use the queue of a cache folder that another user or machine made, as --trust-cache"
-        ),
-        ("PREFETCH_PROGRESS", "how progress is printed, as --progress"),
-        ("PREFETCH_ALLOW_NET", "private networks that are open, as --allow-net"),
-        ("PREFETCH_DENY_NET", "networks that stay closed, as --deny-net"),
-        ("PREFETCH_LOG_FORMAT", "how workers log, as --log-format"),
-    ]
+    static let settings: [(name: String, meaning: String)] =
+        [
+            ("PREFETCH_REDIS_URL", "the Redis of the queue, as --redis"),
+            ("PREFETCH_REDIS_PASSWORD_FILE", "a file with its password, as --redis-password-file"),
+            ("PREFETCH_CACHE", "the cache folder, as --cache"),
+            (
+                "PREFETCH_TRUST_CACHE",
+                "1: use the queue of a cache folder that another user or machine made, as --trust-cache"
+            ),
+            ("PREFETCH_PROGRESS", "how progress is printed, as --progress"),
+        ] + FetchSettings.variables.map { ($0.about.variable, "as \($0.about.flag)") }
 
     /// What the files in docker/ and the unit read, and the programs do not.
     private static let ofOthers: Set<String> = [

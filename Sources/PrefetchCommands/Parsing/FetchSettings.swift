@@ -3,10 +3,23 @@ internal import Glibc
 internal import Prefetch
 internal import WebImage
 
-/// How a worker fetches: what its command line says (``FetchOptions``), or the run that has started it (``RunWorker``).
-struct FetchSettings: Codable, Sendable, Equatable {
+/// How a worker works, whatever its batches ask: what its command line says, or the run that has started it (``RunWorker``).
+struct FetchSettings: Sendable, Equatable {
+    /// The least check of an image.
+    var minimumLevel = ValidationLevel.none
+    /// Bytes, and pixels of images that are checked row by row, of the largest image.
+    var maxImageBytes = 4 << 30, maxPixels = ImageCoder.Limits().maxPixels
+    /// Bytes a second: of this worker, and of all of the queue.
+    var limitRate: Int?, limitRateOfQueue: Int?
     /// Transfers in flight.
     var maxConcurrentDownloads = ConcurrentDownloads.auto
+    var order = DownloadExecutionOrder.fifo
+    /// Bytes of all decodes.
+    var maxDecodeMemory = 256 << 20
+    /// Seconds.
+    var lease = 15.0, drainTimeout = 25.0
+    var transferLog: String?
+    var logFormat = LogFormat.text
     /// Networks, hosts and ports, as the options have them.
     var allowNet: [String] = [], denyNet: [String] = [], connectTo: [String] = []
     /// Host names or `*.domain`, and regular expressions.
@@ -18,34 +31,50 @@ struct FetchSettings: Codable, Sendable, Equatable {
     /// A URL, or `env`.
     var proxy: String?
     var caFile: String?
-    /// Bytes.
-    var maxDecodeMemory = 256 << 20
-    /// Of images that are checked row by row.
-    var maxPixels = Self.usualPixels
-    /// Seconds.
-    var lease = 15.0, drainTimeout = 25.0
-    /// The text of a netrc file.
+    var ipVersion = ImageDownloader.Configuration.IPVersion.any
+    var usesHTTP2 = false
+    /// A netrc file, or its text once it is read.
     var netrc: String?
     /// `NAME:PASSWORD`, or a token.
     var user: String?, bearer: String?
     var certificateFile: String?, keyFile: String?
-    var ipVersion = ImageDownloader.Configuration.IPVersion.any.rawValue
-    var usesHTTP2 = false
-    var order = DownloadExecutionOrder.fifo.rawValue
-    var transferLog: String?
-    /// Bytes a second.
-    var limitRate: Int?
     /// Seconds, bytes, and bytes that stay free.
     var cacheMaxAge: Double?, cacheMaxSize: Int?, minFree: Int?
     /// Bits as of chmod(2).
-    var cacheMode: UInt32?
+    var cacheMode: mode_t?
     var readOnlyCaches: [String] = []
-
-    /// The most pixels of an image unless somebody asks for more.
-    static let usualPixels = ImageCoder.Limits().maxPixels
 
     /// The defaults.
     init() {}
+
+    /// With the files read that `@FILE` and `--netrc` name, and with what the environment says: once, so that a pipe will do.
+    /// - Throws: `configuration` where one cannot be read or used.
+    func complete(
+        _ environment: [String: String] = ProcessInfo.processInfo.environment
+    ) throws(PrefetchError) -> FetchSettings {
+        var all = self
+        all.headers = try OptionFile.lines(headers, "--header", wants: "Name: value", where: RequestSettings.isHeader)
+        all.headerRules = try OptionFile.lines(headerRules, "--header-rule", wants: "HOST=Name: value") {
+            HeaderRule($0) != nil
+        }
+        all.netrc = try netrc.map(OptionFile.text)
+        all.user = try user.map(OptionFile.line)
+        all.bearer = try bearer.map(OptionFile.line)
+        all.proxy = try proxy.map(OptionFile.line)
+        for setting in Self.variables {
+            let words = (environment[setting.about.variable] ?? "").split { $0 == "," || $0.isWhitespace }.map(
+                String.init)
+            let given = setting.words(self)
+            guard !words.isEmpty, given == nil || setting.about.form.isRepeated else { continue }
+            do throws(WebImageError) {
+                try setting.read((given ?? []) + words, into: &all, subject: setting.about.variable)
+            } catch {
+                throw PrefetchError(
+                    .configuration, TerminalText.escaped(error.message), hint: "its option is \(setting.about.usage)")
+            }
+        }
+        return all
+    }
 
     /// The limits of an image. What one may take of memory is what all may take.
     var imageLimits: ImageCoder.Limits {
@@ -66,7 +95,7 @@ struct FetchSettings: Codable, Sendable, Equatable {
 
     /// How the cache is to be opened. Sets the umask of this process, of which all that it makes has its mode.
     func prepareCache() -> DiskCache.Configuration {
-        if let cacheMode { umask(0o777 & ~mode_t(cacheMode)) }
+        if let cacheMode { umask(0o777 & ~cacheMode) }
         var configuration = DiskCache.Configuration()
         configuration.readOnlyDirectories = readOnlyCaches
         return configuration
@@ -74,6 +103,9 @@ struct FetchSettings: Codable, Sendable, Equatable {
 
     /// What the cache may hold.
     var cacheLimits: CacheLimits { CacheLimits(maxAge: cacheMaxAge, maxSize: cacheMaxSize, minFree: minFree) }
+
+    /// ``readOnlyCaches`` as they have to be typed behind another command.
+    var readOnlyWords: String { readOnlyCaches.map { " --read-only-cache \(Shell.quoted(Shell.path($0)))" }.joined() }
 
     // MARK: Downloads
 
@@ -106,8 +138,8 @@ struct FetchSettings: Codable, Sendable, Equatable {
         downloads.connectTo = connectTo
         downloads.dnsServers = dnsServers
         downloads.caFile = caFile
-        downloads.addressPolicy = try addressPolicy(environment: environment)
-        downloads.urlFilters = filters
+        downloads.addressPolicy = addressPolicy
+        downloads.workerFilters = HostFilter.filters(allowHosts, denyHosts, urlFilters)
         for header in headers.compactMap(RequestSettings.header) {
             downloads.setValue(header.value.isEmpty ? nil : header.value, forHTTPHeaderField: header.name)
         }
@@ -118,9 +150,9 @@ struct FetchSettings: Codable, Sendable, Equatable {
         downloads.credentials = credentials
         downloads.clientCertificateFile = certificateFile
         downloads.clientKeyFile = keyFile
-        downloads.ipVersion = ImageDownloader.Configuration.IPVersion(rawValue: ipVersion) ?? .any
+        downloads.ipVersion = ipVersion
         downloads.usesHTTP2 = usesHTTP2
-        downloads.executionOrder = DownloadExecutionOrder(rawValue: order) ?? .fifo
+        downloads.executionOrder = order
         func variable(_ name: String) -> String? {
             let value = environment[name] ?? environment[name.uppercased()]
             return value.flatMap { $0.isEmpty ? nil : $0 }
@@ -138,12 +170,6 @@ struct FetchSettings: Codable, Sendable, Equatable {
         return downloads
     }
 
-    private var filters: [any ImageURLFilter] {
-        let hosts = HostFilter(allowed: HostPatterns(allowHosts), denied: HostPatterns(denyHosts))
-        let patterns = urlFilters.compactMap { try? PatternFilter($0) }
-        return hosts == HostFilter() ? patterns : [hosts] + patterns
-    }
-
     private var credentials: [Credential] {
         var credentials = netrc.map { Netrc.credentials(in: $0) } ?? []
         if let user {
@@ -155,30 +181,182 @@ struct FetchSettings: Codable, Sendable, Equatable {
         return credentials
     }
 
-    /// The networks that are open and those that are closed: of the options, and of PREFETCH_ALLOW_NET and PREFETCH_DENY_NET, between
-    /// commas or blanks, which a container or a service has where its network is set up.
-    /// - Throws: `configuration` where a variable names something else.
-    func addressPolicy(
-        environment: [String: String] = ProcessInfo.processInfo.environment
-    ) throws(PrefetchError) -> AddressPolicy {
-        AddressPolicy(
-            allow: try Self.networks(allowNet, and: "PREFETCH_ALLOW_NET", environment),
-            deny: try Self.networks(denyNet, and: "PREFETCH_DENY_NET", environment))
+    /// The networks that are open and those that are closed.
+    var addressPolicy: AddressPolicy {
+        AddressPolicy(allow: allowNet.compactMap { CIDR($0) }, deny: denyNet.compactMap { CIDR($0) })
     }
+}
 
-    private static func networks(
-        _ options: [String], and variable: String, _ environment: [String: String]
-    ) throws(PrefetchError) -> [CIDR] {
-        var networks = options.compactMap { CIDR($0) }
-        for word in (environment[variable] ?? "").split(whereSeparator: { $0 == "," || $0.isWhitespace }) {
-            guard let network = CIDR(String(word)) else {
-                throw PrefetchError(
-                    .configuration, "\(variable) has '\(TerminalText.escaped(String(word)))', which is not a network",
-                    hint: "name addresses or networks such as 10.0.0.0/8, with commas between")
-            }
-            networks.append(network)
+// MARK: - The rows
+
+extension FetchSettings: SettingRecord {
+    static let settings = work + network + credentialRows + cache
+    /// Those that a variable of the environment has, too.
+    static let variables = settings.filter { $0.about.traits.contains(.variable) }
+
+    private static let work: [Setting<FetchSettings>] = [
+        Setting(
+            "--max-concurrent-downloads", \.maxConcurrentDownloads,
+            SettingKind(
+                "n|auto", rule: "is auto, or a number from 1 to 4096", { QueueControl.concurrency($0) }, { "\($0)" }),
+            "Transfers a worker runs at once, 1 to 4096; auto: it finds the number.", more: "A number is a maximum.",
+            foreign: [
+                "-j", "-Z", "--parallel", "--parallel-max", "--jobs", "--concurrency", "--concurrent", "--threads",
+                "--thread-count", "--max-threads", "--max-concurrent", "--concurrent-requests",
+                "--max-concurrent-requests",
+            ]),
+        Setting(
+            "--transfer-log", \.transferLog, .text("file"), is: .file,
+            "Append each transfer to this file, as JSON lines."),
+        Setting(
+            "--validate", \.minimumLevel, .choice("level") { $0.name }, is: .process,
+            "Minimum check of an image, whatever its batch requests: none, header, structure or decode."),
+        Setting(
+            "--max-size", \.maxImageBytes, .size(1...4 << 30), is: .process,
+            "Largest image, whatever its batch asks, up to 4GiB."),
+        Setting(
+            "--max-pixels", \.maxPixels, .pixels(ImageRules.pixels), is: .process,
+            "Largest image in pixels, whatever its batch asks: 800M. WebP, AVIF and progressive JPEG: 100M at most."),
+        Setting(
+            "--download-order", \.order, .choice("order"), is: .process,
+            "Which waiting transfer of a worker starts next: fifo or lifo."),
+        Setting(
+            "--max-decode-memory", \.maxDecodeMemory, .size(1 << 20...1 << 40), is: .process,
+            "Memory for all decodes of a worker at one time, 1MiB to 1TiB.",
+            more: "An image that would exceed it waits; one that needs more alone ends as tooLarge."),
+        Setting(
+            "--lease", \.lease, .time(1...3_153_600_000), is: .process,
+            "Time after the last heartbeat until the jobs of a worker go to others; at least 1s."),
+        Setting(
+            "--drain-timeout", \.drainTimeout, .time(0...3_153_600_000), is: .process,
+            "Time for transfers to finish after the first SIGTERM or Ctrl-C."),
+        Setting(
+            "--log-format", \.logFormat, .choice("format"), is: [.process, .variable],
+            "Log on standard error: text, json or auto; or PREFETCH_LOG_FORMAT."),
+    ].section("Worker")
+
+    private static let network: [Setting<FetchSettings>] = [
+        Setting(
+            "--allow-net", \.allowNet, .networks, is: .variable,
+            "Allow a private network: 10.0.0.0/8 or 127.0.0.1:8080. Repeatable; adds to PREFETCH_ALLOW_NET.",
+            more: "Ports of databases and the like have to be named."),
+        Setting(
+            "--deny-net", \.denyNet, .networks, is: .variable,
+            "Deny a network even if it is allowed. Repeatable; adds to PREFETCH_DENY_NET."),
+        Setting(
+            "--allow-host", \.allowHosts, .hosts, is: .process,
+            "Request these hosts only: example.org, *.example.org. Repeatable."),
+        Setting(
+            "--deny-host", \.denyHosts, .hosts, is: .process, "Request nothing of a host or *.domain. Repeatable."),
+        Setting(
+            "--url-filter", \.urlFilters, .patterns, is: .process,
+            "Request only URLs that match. Repeatable: all have to."),
+        Setting(
+            "-H, --header", \.headers, .headers, is: [.process, .secret],
+            "Header of every request, 'Name: value', or @FILE with one per line. Repeatable."),
+        Setting(
+            "--header-rule", \.headerRules,
+            .texts(
+                "rule", rule: "takes 'HOST=Name: value' or @FILE, but no header of the connection, such as Host"
+            ) { HeaderRule($0) != nil || $0.hasPrefix("@") }, is: .secret,
+            "Header for one host, 'HOST=Name: value', or @FILE; an empty value removes it. Repeatable."),
+        Setting(
+            "--proxy", \.proxy, .text("url"), is: .secret, usual: "none",
+            "Proxy, such as http://10.0.0.1:3128, or @FILE with it; 'env' uses http_proxy and the like.",
+            foreign: ["-x", "--all-proxy", "--http-proxy", "--https-proxy", "--socks5"]),
+        Setting(
+            "--connect-to", \.connectTo, .texts("host:port:host:port"),
+            "Connect elsewhere, as curl --connect-to. Repeatable.", foreign: ["--resolve"]),
+        Setting(
+            "--dns-servers", \.dnsServers,
+            .texts(
+                "address,…", separator: ",",
+                rule: "takes addresses such as 192.0.2.1 or [2001:db8::1]:53, with commas between"
+            ) { DNSServer($0) != nil }, usual: "those of /etc/resolv.conf",
+            "Resolvers: 192.0.2.1 or [2001:db8::1]:5353."),
+        Setting(
+            "--ca-file", \.caFile, .text("file"), is: .file, "Certificate authorities to trust (PEM).",
+            foreign: ["--cacert", "--ca-certificate", "--capath", "--ca-directory"]),
+        Setting(
+            "--ip", \.ipVersion, .version, usual: "both", "Use one version of IP only: 4 or 6.",
+            foreign: ["-4", "--ipv4", "--inet4-only", "-6", "--ipv6", "--inet6-only"]),
+        Setting(
+            "--http2", \.usesHTTP2, .flag, "Use HTTP/2 where it is offered."),
+        Setting(
+            "--limit-rate", \.limitRate, .size(1024...Int.max), usual: "no limit",
+            "Bytes of images per second, of a worker or of all workers of a run.",
+            foreign: ["--bwlimit", "--max-download-limit", "--max-overall-download-limit", "--bandwidth"]),
+        Setting(
+            "--limit-rate-of-queue", \.limitRateOfQueue, .size(1024...Int.max), is: .process, usual: "no limit",
+            "Bytes of images per second over all workers of the queue: 10MB."),
+    ].section("Network")
+
+    private static let credentialRows: [Setting<FetchSettings>] = [
+        Setting(
+            "--netrc", \.netrc, .text("file"), is: [.file, .secret], "A netrc file with names and passwords by host."),
+        Setting(
+            "--user", \.user, .text("name:password"), is: .secret,
+            "Name and password for every host of the list, or @FILE.", foreign: ["-u", "--http-user"]),
+        Setting(
+            "--bearer", \.bearer, .text("token"), is: .secret, "Bearer token for every host of the list, or @FILE.",
+            foreign: ["--oauth2-bearer", "--token"]),
+        Setting(
+            "--cert", \.certificateFile, .text("file"), is: .file, "Client certificate (PEM).",
+            foreign: ["-E", "--certificate"]),
+        Setting(
+            "--key", \.keyFile, .text("file"), is: .file, "Key of the client certificate (PEM).",
+            foreign: ["--private-key"]
+        ),
+    ].section("Credentials")
+
+    private static let cache: [Setting<FetchSettings>] = [
+        Setting("--cache-max-age", \.cacheMaxAge, .age, usual: "never", "Remove images older than this: 7d."),
+        Setting(
+            "--cache-max-size", \.cacheMaxSize, .size(1...Int.max), usual: "no limit",
+            "Disk space for images; the oldest are removed: 10GiB.", foreign: ["-Q", "--quota"]),
+        Setting(
+            "--min-free", \.minFree, .size(1...Int.max), usual: "never",
+            "Pause while the disk has less free space: 1GiB."),
+        Setting(
+            "--read-only-cache", \.readOnlyCaches, .texts("dir", rule: "needs a folder") { !$0.isEmpty }, is: .file,
+            "Cache, or folder of SDWebImage's, to look up as well; it is never changed. Repeatable."),
+        Setting(
+            "--cache-mode", \.cacheMode, .mode, is: .process, usual: "the umask",
+            "Permissions of new files and folders, octal: 0770."),
+    ].section("Cache limits")
+
+    /// Why its settings contradict each other; nil if they do not.
+    func contradiction(_ given: Set<String>) -> String? {
+        if user != nil && bearer != nil { return "--user and --bearer contradict each other" }
+        return keyFile != nil && certificateFile == nil ? "--key needs --cert" : nil
+    }
+}
+
+extension SettingKind where Value == [String] {
+    fileprivate static var networks: SettingKind {
+        .texts("net", rule: "takes an address or a network such as 192.0.2.0/24") { CIDR($0) != nil }
+    }
+}
+
+extension SettingKind where Value == mode_t {
+    /// The permissions of folders in octal digits, `0770`; files have no right to be executed, and those of images none to be written.
+    fileprivate static var mode: SettingKind {
+        SettingKind("mode") { word in
+            // A cache without its owner's permissions is useless to the user who creates it.
+            guard (3...4).contains(word.count), let bits = mode_t(word, radix: 8), bits <= 0o777, bits & 0o700 == 0o700
+            else { return nil }
+            return bits
+        } _: {
+            "0" + String($0, radix: 8)
         }
-        return networks
+    }
+}
+
+extension SettingKind where Value == ImageDownloader.Configuration.IPVersion {
+    fileprivate static var version: SettingKind {
+        SettingKind(
+            "version", values: ["4", "6"], rule: "is 4 or 6", { ["4": .v4, "6": .v6][$0] },
+            { String($0.rawValue.dropFirst()) })
     }
 }
 

@@ -112,22 +112,22 @@ extension BatchOptions: Record {
             "variant", about: "How images are changed before they are stored, as in their keys; null: not.",
             \.storedVariant?.transformerKey),
         Field("rules", about: "Which images are taken, by the names of the options that are set.") {
-            Members($0.rules.members)
+            given($0.rules)
         },
         Field(
             "requests",
             about:
                 "The request options that were given, by their names, as on a command line; of headers the names alone."
         ) { options in
-            Members(
-                RequestSettings.table.compactMap { option in
-                    option.text(options.requests).map {
-                        (String(option.flag.dropFirst(2).map { $0 == "-" ? "_" : $0 }), $0)
-                    }
-                })
+            given(options.requests)
         },
         Field("compat", \.compat),
     ]
+
+    /// The settings that were given, by their names, as on a command line.
+    private static func given<Root: SettingRecord>(_ record: Root) -> Members<String> {
+        Members(Root.settings.compactMap { row in row.text(record).map { (row.name, $0) } })
+    }
 }
 
 // MARK: - Transfers

@@ -6,7 +6,7 @@ internal import Redis
 ///
 /// The command line is read without the parser of options, which would take a third of a worker's start.
 struct RunWorker {
-    struct Document: Codable, Sendable, Equatable {
+    struct Document: Sendable, Equatable {
         var fetch: FetchSettings
         /// Whether it prints its final counts.
         var tellsResult = true
@@ -16,17 +16,22 @@ struct RunWorker {
         /// What the parent process left.
         /// - Throws: `configuration` where it left nothing.
         init(inherited descriptor: Int32) throws(PrefetchError) {
-            guard let bytes = InheritedDocument.take(descriptor),
-                let document = try? JSONDecoder().decode(Self.self, from: Data(bytes))
-            else {
+            guard let bytes = InheritedDocument.take(descriptor) else {
                 throw PrefetchError(
                     .configuration, "descriptor \(descriptor) has no settings for a worker",
                     hint: "\(WorkerSupervisor.inheritedOption) is for prefetch-coord run; give the options themselves")
             }
-            self = document
+            let words = BatchOptions.words(in: String(decoding: bytes, as: UTF8.self))
+            fetch = FetchSettings(words: words)
+            tellsResult = words[Self.result] != nil
         }
 
-        var encoded: [UInt8] { (try? JSONEncoder().encode(self)).map { Array($0) } ?? [] }
+        private static let result = "#tells_result"
+
+        /// The settings as options have them, which nobody sees here.
+        var encoded: [UInt8] {
+            Array(BatchOptions.text(of: fetch.words.merging(tellsResult ? [Self.result: []] : [:]) { $1 }).utf8)
+        }
     }
 
     var redis = "", cache = "", queue = "default"
@@ -85,7 +90,7 @@ struct RunWorker {
             try await Session.open(configuration, queue: queue, waits: true)
         }
         worker.fetch = document.fetch
-        (worker.isQuiet, worker.filtersAreUsers) = (true, true)
+        worker.isQuiet = true
         worker.tellsResult = document.tellsResult
         worker.notes = notes.flatMap { DecodeNotes.Writer(inherited: $0.descriptor, worker: $0.worker) }
         try await worker.run()

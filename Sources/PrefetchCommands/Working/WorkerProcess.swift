@@ -21,16 +21,8 @@ struct WorkerProcess: Sendable {
     var isQuiet = false
     /// Whether the final counts are printed.
     var tellsResult = true
-    var minimumLevel = ValidationLevel.none
-    var maxImageBytes = 4 << 30
-    /// Bytes per second over all workers of the queue.
-    var limitRateOfQueue: Int?
-    /// Whether its URL filters are those of a run.
-    var filtersAreUsers = false
     /// Where it notes what it decodes.
     var notes: DecodeNotes.Writer?
-    /// nil: PREFETCH_LOG_FORMAT, or text.
-    var logFormat: LogFormat?
 
     init(cache: String, queue: String, open: @escaping @Sendable () async throws(PrefetchError) -> Session) {
         (self.cache, self.queue, self.open) = (cache, queue, open)
@@ -39,7 +31,7 @@ struct WorkerProcess: Sendable {
     /// Works until told to leave.
     func run() async throws {
         // Before the first line: log collectors read only JSON.
-        if try LogFormat.chosen(logFormat) == .json { Console.noteAsJSON() }
+        if fetch.logFormat.isJSON { Console.noteAsJSON() }
         if !isQuiet { Console.note("\(UTCTime.clock()) \(firstLine)") }
         // Before anything is opened.
         let budget = try DescriptorBudget.raised()
@@ -56,7 +48,7 @@ struct WorkerProcess: Sendable {
             let service = ServiceManager(environment: ProcessInfo.processInfo.environment)
             let limiter = Locked(LogLimiter())
             let worker = PrefetchWorker(
-                configuration: try configuration(service, limiter, budget), redis: session.redis,
+                configuration: configuration(service, limiter, budget), redis: session.redis,
                 queue: queue, manager: manager)
             TerminationSignals.install { signal, count in
                 stop.request(signal: signal, count: count)
@@ -103,22 +95,21 @@ struct WorkerProcess: Sendable {
 
     private func configuration(
         _ service: ServiceManager?, _ limiter: Locked<LogLimiter>, _ budget: DescriptorBudget
-    ) throws(PrefetchError) -> PrefetchWorker.Configuration {
+    ) -> PrefetchWorker.Configuration {
         var configuration = PrefetchWorker.Configuration()
         configuration.lease = Int(fetch.lease * 1000)
         configuration.maxConcurrentDownloads =
             fetch.maxConcurrentDownloads.count.map { .fixed(min($0, budget.transfers)) } ?? .auto
         configuration.concurrencyLimit = budget.transfers
-        configuration.maxImageBytes = maxImageBytes
+        configuration.maxImageBytes = fetch.maxImageBytes
         configuration.burst = isBurst
-        configuration.limitRateOfQueue = limitRateOfQueue
+        configuration.limitRateOfQueue = fetch.limitRateOfQueue
         configuration.drainTimeout = fetch.drainTimeout
         configuration.cacheLimits = fetch.cacheLimits
-        configuration.minimumLevel = minimumLevel
-        configuration.filtersAreUsers = filtersAreUsers
+        configuration.minimumLevel = fetch.minimumLevel
         configuration.notes = notes
         let isQuiet = isQuiet
-        let isJSON = try LogFormat.chosen(logFormat) == .json
+        let isJSON = fetch.logFormat.isJSON
         configuration.onEvent = { event in
             Self.tell(service, event)
             guard let line = Self.text(event, isQuiet: isQuiet) else { return }
@@ -138,7 +129,7 @@ struct WorkerProcess: Sendable {
         _ storage: DiskCache.Configuration, _ budget: DescriptorBudget
     ) throws(PrefetchError) -> ImageManager {
         var downloads = try fetch.downloads()
-        downloads.maxBodyBytes = min(downloads.maxBodyBytes, maxImageBytes)
+        downloads.maxBodyBytes = min(downloads.maxBodyBytes, fetch.maxImageBytes)
         downloads.maxConcurrentDownloads = min(downloads.maxConcurrentDownloads, budget.transfers)
         let most = min(budget.transfers, fetch.maxConcurrentDownloads.count ?? ConcurrencyController.most)
         downloads.maxParkedDownloads = min(downloads.maxParkedDownloads, budget.silent(beside: most))

@@ -42,11 +42,6 @@ public struct BatchStatus: Sendable, Equatable {
     public var isOpen: Bool
     /// When it is ended at the latest, ms since 1970; 0 = never.
     public var deadline: Int
-    /// How many URLs have to end before it is ended: a number, or a share such as `99.9%`; nil: all.
-    public var finishAt: String?
-    /// How many URLs may fail before the batch is cancelled: a number, or a share of the ended URLs such as `5%`; nil = any number. What its
-    /// own filters do not take is no failure.
-    public var maxFailures: String?
     /// Whether none of its URLs start until it is resumed.
     public var isPaused: Bool
     /// Whether the whole queue is paused, and this batch with it.
@@ -74,15 +69,13 @@ public struct BatchStatus: Sendable, Equatable {
     public var retryOf: String?
     /// The batch that retries this one's skipped URLs; nil also if that is gone.
     public var retriedBy: String?
-    /// Its slot: at most one running batch of a queue has a slot.
-    public var slot: String?
-    /// Its priority among the batches of its queue.
-    public var priority: PrefetchPriority
-    /// Options for workers.
-    public var options: BatchOptions
+    /// What it was given; its name is ``id``.
+    package var settings = BatchSettings()
     /// The most details of skipped URLs it keeps.
     public var keepDetails: Int
     package var nonce = ""
+    /// How often its settings were changed.
+    package var changes = 0
     /// When its feeder last reported that Redis takes no jobs, by the same clock; 0 = never.
     var full = 0
     /// Time of the reading in Redis, ms since 1970.
@@ -92,6 +85,28 @@ public struct BatchStatus: Sendable, Equatable {
     package static let maxURLs = 1 << 29
 
     package var identity: BatchIdentity { BatchIdentity(id: id, nonce: nonce) }
+
+    /// Options for workers.
+    public var options: BatchOptions {
+        get { settings.options }
+        set { settings.options = newValue }
+    }
+
+    /// Its priority among the batches of its queue.
+    public var priority: PrefetchPriority {
+        get { settings.turn.priority }
+        set { settings.turn.priority = newValue }
+    }
+
+    /// Its slot: at most one running batch of a queue has a slot.
+    public var slot: String? { settings.turn.slot }
+
+    /// How many URLs have to end before it is ended: a number, or a share such as `99.9%`; nil: all.
+    public var finishAt: String? { settings.turn.finishAt?.description }
+
+    /// How many URLs may fail before the batch is cancelled: a number, or a share of the ended URLs such as `5%`; nil = any number. What its
+    /// own filters do not take is no failure.
+    public var maxFailures: String? { settings.turn.maxFailures?.description }
 
     /// SDWebImage's `didFinishWithTotalCount:skippedCount:`: total less skipped, and skipped.
     public var didFinish: (totalCount: Int, skippedCount: Int) { (total - counts.skipped, counts.skipped) }
@@ -128,8 +143,8 @@ public struct BatchStatus: Sendable, Equatable {
         (self.id, self.state, self.total, self.counts) = (id, state, total, counts)
         (self.created, self.ended, self.at) = (created, ended, at)
         (pushed, isSealed, fed, last) = (total, true, created, ended)
-        (listPath, listHash, options, keepDetails) = ("", "", BatchOptions(), 100_000)
-        (isOpen, deadline, isPaused, isQueuePaused, priority) = (false, 0, false, false, .normal)
+        (listPath, listHash, keepDetails) = ("", "", 100_000)
+        (isOpen, deadline, isPaused, isQueuePaused) = (false, 0, false, false)
     }
 
     /// Nil if the fields are not a batch's.
@@ -148,8 +163,6 @@ public struct BatchStatus: Sendable, Equatable {
         total = min(fields["total"]?.count ?? pushed, Self.maxURLs)
         isOpen = state == .running && !isSealed && number("open") == 1
         deadline = number("deadline")
-        finishAt = fields["finish_at"]?.string
-        maxFailures = fields["max_failures"]?.string
         endedBy = state == .cancelled ? fields["ended_by"]?.string.flatMap(Ending.init(rawValue:)) : nil
         counts = PrefetchCounts()
         for code in 1...PrefetchOutcome.unknown.rawValue {
@@ -171,11 +184,10 @@ public struct BatchStatus: Sendable, Equatable {
         func name(_ field: String) -> String? { fields[field]?.string.flatMap { $0.isEmpty ? nil : $0 } }
         retryOf = name("retry_of")
         retriedBy = name("retried_by")
-        slot = name("slot")
-        priority = fields["priority"]?.string.flatMap(PrefetchPriority.init(rawValue:)) ?? .normal
-        options = BatchOptions(encoded: fields["options"]?.string ?? "{}")
+        settings = BatchSettings(fields: fields)
         keepDetails = fields["details"]?.count ?? 100_000
         nonce = fields["nonce"]?.string ?? ""
+        changes = number("changes")
     }
 
     /// Whether two readings of a batch agree; the times of the readings are ignored.

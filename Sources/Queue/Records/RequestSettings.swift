@@ -1,8 +1,6 @@
-internal import FoundationEssentials
-
 /// How the requests of a batch are made and which responses are accepted. Set once, when the batch is created; every worker follows it. nil
 /// is the default, as documented by ``ImageDownloader/Configuration``. All durations are seconds.
-public struct RequestSettings: Sendable, Codable, Equatable {
+public struct RequestSettings: Sendable, Equatable {
     /// Sent with every request, replacing a default of the same name: `Name: value`, or `Name:` for none. Every reader of the queue can
     /// read them in Redis: secrets belong in the settings of the workers.
     public var headers: [String]?
@@ -29,44 +27,16 @@ public struct RequestSettings: Sendable, Codable, Equatable {
     public var respectsRobotsTag: Bool?
     /// Hosts to which that does not apply: names, in lower case, or `*.domain` for all names below a domain.
     public var ownHosts: [String]?
+    /// Hosts that are requested, and no others; hosts that are not; in the same form.
+    public var allowHosts: [String]?, denyHosts: [String]?
+    /// Regular expressions that every URL has to match.
+    public var urlFilters: [String]?
 
     /// The defaults.
     public init() {}
 
-    /// Range of positive times in seconds, from a millisecond to a day.
-    package static let times = 0.001...86_400.0
-    package static let triesRange = 1...100, sizes = 1...4 << 30
-    package static let rates = 0.001...100_000.0
     /// The most headers a batch or one URL may have, and the most bytes of them.
     package static let maxHeaders = 64, mostHeaderBytes = 16 << 10
-    /// The most hosts of one's own a batch may name.
-    package static let maxOwnHosts = 1_000
-
-    /// A copy with every value in its range, without invalid ones: any client of Redis can write anything.
-    package var bounded: RequestSettings {
-        var all = self
-        all.headers = headers.map { lines in
-            let good = lines.prefix(Self.maxHeaders).filter { Self.header($0)?.isValid == true }
-            return good.reduce(0) { $0 + $1.utf8.count } <= Self.mostHeaderBytes ? Array(good) : []
-        }
-        all.contact = contact.flatMap { Self.isContact($0) ? $0 : nil }
-        all.connectTimeout = connectTimeout?.bounded(by: Self.times)
-        all.timeout = timeout?.bounded(by: Self.times)
-        all.maxTime = maxTime?.bounded(by: 0...Self.times.upperBound)
-        all.tries = tries?.bounded(by: Self.triesRange)
-        all.maxSize = maxSize?.bounded(by: Self.sizes)
-        all.maxPerHost = maxPerHost.map { max(0, $0) }
-        all.ratePerHost = ratePerHost?.bounded(by: Self.rates)
-        all.ownHosts = ownHosts.map { Array($0.prefix(Self.maxOwnHosts)) }
-        return all
-    }
-
-    /// A copy in which the values of `other` replace these.
-    package func overridden(by other: RequestSettings) -> RequestSettings {
-        var all = self
-        for option in Self.table { option.copy(other, &all) }
-        return all
-    }
 
     /// `Name: value`; nil if invalid. A header without a value is not sent.
     package static func header(_ line: String) -> HTTPHeader? {
@@ -75,66 +45,98 @@ public struct RequestSettings: Sendable, Codable, Equatable {
         return HTTPHeader(String(line[..<colon]), String(Substring(value)))
     }
 
+    /// Whether a line is a header that can be sent.
+    package static func isHeader(_ line: String) -> Bool { header(line)?.isValid == true }
+
     /// Whether the text is safe in a User-Agent, as a contact for server operators.
-    package static func isContact(_ text: String) -> Bool {
+    private static func isContact(_ text: String) -> Bool {
         let isPlain = text.utf8.allSatisfy { (0x21...0x7E).contains($0) && $0 != 0x28 && $0 != 0x29 }
         return isPlain && (text.contains("@") || text.hasPrefix("http://") || text.hasPrefix("https://"))
     }
+
+    /// What does not let URLs pass.
+    package var filters: [any ImageURLFilter] { HostFilter.filters(allowHosts, denyHosts, urlFilters) }
 }
 
-extension Comparable {
-    fileprivate func bounded(by range: ClosedRange<Self>) -> Self { min(max(self, range.lowerBound), range.upperBound) }
+// MARK: - The rows
+
+extension RequestSettings: SettingRecord {
+    /// Positive times in seconds, to a day.
+    private static let times = 0.001...86_400.0
+
+    package static let settings: [Setting<RequestSettings>] = [
+        Setting(
+            "-H, --header", \.headers, .headers, is: .secret,
+            "Header of every request, 'Name: value', or @FILE with one per line; an empty value removes it. Repeatable.",
+            more: "One that may carry a secret is stored in Redis by submit alone."),
+        Setting(
+            "--contact", \.contact, .text("url", rule: "is a URL or an e-mail address", where: isContact),
+            "Contact in the User-Agent: a URL or an e-mail address."),
+        Setting(
+            "--max-per-host", \.maxPerHost, .count(0...Int.max), is: .live, usual: "6",
+            "Transfers at once to one host, over all workers; 0 = no limit.",
+            more: "Literal addresses opened by --allow-net are limited only if this option is given.",
+            foreign: ["--split", "--max-connection-per-server", "--concurrent-requests-per-domain", "-x"]),
+        Setting(
+            "--rate-per-host", \.ratePerHost, .number(0.001...100_000), is: .live, usual: "no limit",
+            "Requests per second to one host, over all workers: 20 or 0.5.",
+            more: "Batches without a rate do not wait for it.",
+            foreign: [
+                "-w", "--wait", "--delay", "--sleep", "--download-delay", "--rate", "--qps", "--rps",
+                "--requests-per-second",
+            ]),
+        Setting(
+            "--tries", \.tries, .count(1...100), usual: "3", "Requests for a URL, 1 to 100.",
+            foreign: ["-t", "--retry", "--retries", "--max-tries", "--retry-times"]),
+        Setting(
+            "--timeout", \.timeout, .time(times), usual: "15s", "Longest time without data.",
+            foreign: ["-T", "--read-timeout", "--download-timeout"]),
+        Setting("--connect-timeout", \.connectTimeout, .time(times), usual: "10s", "Longest time to connect."),
+        Setting(
+            "--max-time", \.maxTime, .time(0...86_400), usual: "60s below 64 KiB/s",
+            "Longest time of a URL, with all tries; 0 = no limit.", foreign: ["-m", "--max-timeout"]),
+        Setting(
+            "--max-size", \.maxSize, .size(1...4 << 30), usual: "64MiB", "Largest image, up to 4GiB.",
+            foreign: ["--max-filesize"]),
+        Setting(
+            "--robots", \.asksRobots, .flag, "Obey each site's robots.txt, Crawl-delay up to 60s.",
+            foreign: ["--robotstxt", "--obey-robots", "--robotstxt-obey"]),
+        Setting(
+            "--ignore-robots-tag", \.respectsRobotsTag, .flag(false),
+            "Take images with X-Robots-Tag: noai, noindex or the like.",
+            more: "The tag is ignored for literal addresses opened by --allow-net."),
+        Setting(
+            "--own-host", \.ownHosts, .hosts,
+            "A host you own, whose X-Robots-Tag is ignored: a name or *.domain. Repeatable."),
+        Setting(
+            "--allow-host", \.allowHosts, .hosts, "Request these hosts only: example.org, *.example.org. Repeatable."),
+        Setting("--deny-host", \.denyHosts, .hosts, "Request nothing of a host or *.domain. Repeatable."),
+        Setting(
+            "--url-filter", \.urlFilters, .patterns, "Request only URLs that match. Repeatable: all have to."),
+    ].section("Requests")
 }
 
-// MARK: - The table
+extension SettingKind where Value == [String] {
+    private static let headerRule =
+        "takes 'Name: value' or @FILE, but no header of the connection, such as Host or Content-Length"
 
-extension RequestSettings {
-    /// One of the settings: its name on a command line and in JSON, and its value for display.
-    package struct Option: Sendable {
-        package let flag: String
-        package let text: @Sendable (RequestSettings) -> String?
-        /// Takes the value of the first, if it has one.
-        fileprivate let copy: @Sendable (RequestSettings, inout RequestSettings) -> Void
-
-        fileprivate init<Value: Sendable>(
-            _ flag: String, _ path: any WritableKeyPath<RequestSettings, Value?> & Sendable,
-            _ shown: @escaping @Sendable (Value) -> String
-        ) {
-            self.flag = flag
-            text = { $0[keyPath: path].map(shown) }
-            copy = { from, to in if let value = from[keyPath: path] { to[keyPath: path] = value } }
+    /// `Name: value` each.
+    package static var headers: SettingKind {
+        .texts("header", most: RequestSettings.maxHeaders, mostBytes: RequestSettings.mostHeaderBytes, rule: headerRule)
+        {
+            RequestSettings.isHeader($0) || $0.hasPrefix("@")
         }
     }
 
-    static func time(_ seconds: Double) -> String {
-        seconds == seconds.rounded() && abs(seconds) < 1e15 ? "\(Int(seconds))s" : "\(seconds)s"
+    /// Host names, or `*.domain`: neither a URL, nor with a port.
+    package static var hosts: SettingKind {
+        .texts("host", most: 1_000, rule: "takes a host name or *.domain") { text in
+            let name = text.hasPrefix("*.") ? String(text.dropFirst(2)) : text
+            return (try? RequestURL("http://\(name)/"))?.host == name.lowercased()
+        }
     }
 
-    package static let table: [Option] = {
-        @Sendable func list(_ value: [String]) -> String { value.joined(separator: ",") }
-        return [
-            // Names only: values may be secret.
-            Option("--header", \.headers) { $0.map { String($0.prefix { $0 != ":" }) }.joined(separator: ",") },
-            Option("--contact", \.contact) { $0 },
-            Option("--connect-timeout", \.connectTimeout) { time($0) },
-            Option("--timeout", \.timeout) { time($0) },
-            Option("--max-time", \.maxTime) { time($0) },
-            Option("--tries", \.tries) { "\($0)" },
-            Option("--max-size", \.maxSize) { "\($0)" },
-            Option("--max-per-host", \.maxPerHost) { "\($0)" },
-            Option("--rate-per-host", \.ratePerHost) { "\($0)" },
-            Option("--robots", \.asksRobots) { $0 ? "yes" : "no" },
-            Option("--ignore-robots-tag", \.respectsRobotsTag) { $0 ? "no" : "yes" },
-            Option("--own-host", \.ownHosts, list),
-        ]
-    }()
-
-    /// The settings in which two differ, for messages.
-    package func differences(from other: RequestSettings) -> [String] {
-        Self.table.compactMap { option in
-            let (now, was) = (option.text(self), option.text(other))
-            guard now != was || option.flag == "--header" && headers != other.headers else { return nil }
-            return "\(option.flag) \(now ?? "not given"), was \(was ?? "not given")"
-        }
+    package static var patterns: SettingKind {
+        .texts("regex", rule: "takes a regular expression") { (try? PatternFilter($0)) != nil }
     }
 }

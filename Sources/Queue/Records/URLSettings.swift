@@ -25,7 +25,7 @@ package final class URLSettings: Sendable, Equatable {
         headers = (fields.headers ?? [:]).sorted { $0.key < $1.key }.map { HTTPHeader($0.key, $0.value) }
         sha256 = fields.sha256
         mirrors = fields.mirrors ?? []
-        rules = fields.rules ?? ImageRules()
+        rules = ImageRules(words: fields.rules ?? [:])
         self.text = text
     }
 
@@ -42,7 +42,7 @@ package final class URLSettings: Sendable, Equatable {
         if options.isEmpty && headers.isEmpty && sha256 == nil && mirrors.isEmpty && rules.isEmpty { return nil }
         let fields = Fields(
             options: options.isEmpty ? nil : options, headers: named, sha256: self.sha256,
-            mirrors: mirrors.isEmpty ? nil : mirrors, rules: rules.isEmpty ? nil : rules)
+            mirrors: mirrors.isEmpty ? nil : mirrors, rules: rules.isEmpty ? nil : rules.words)
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         guard let data = try? encoder.encode(fields) else { return nil }
@@ -59,7 +59,7 @@ package final class URLSettings: Sendable, Equatable {
         var headers: [String: String]?
         var sha256: String?
         var mirrors: [String]?
-        var rules: ImageRules?
+        var rules: [String: [String]]?
     }
 
     package static func == (lhs: URLSettings, rhs: URLSettings) -> Bool { lhs.text == rhs.text }

@@ -68,19 +68,11 @@ package struct PrefetchQueue: Sendable {
     }
 
     package static func isValidName(_ name: String) -> Bool {
-        (1...64).contains(name.utf8.count)
-            && name.utf8.allSatisfy { byte in
-                switch byte {
-                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                    UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "_"), UInt8(ascii: "-"):
-                    true
-                default: false
-                }
-            }
+        PrefetchSettings.isName(name)
     }
 
     /// Valid as a queue name, with dots allowed except at the start.
     package static func isValidBatchID(_ id: String) -> Bool {
-        isValidName(id.replacing(".", with: "-")) && !id.hasPrefix(".")
+        PrefetchSettings.isBatchName(id)
     }
 }

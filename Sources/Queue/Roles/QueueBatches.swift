@@ -39,29 +39,27 @@ package struct QueueBatches: Sendable {
         try await redis.read([["HGET", RedisArgument(redis.keys.slots), RedisArgument(slot)]])[0].get().string
     }
 
-    /// Creates a retry of the skipped URLs of a batch that is over, with its list and settings and `retryFailed`; OPEN links the two.
+    /// Creates a retry of the skipped URLs of a batch that is over, with its list, its settings but for when it ends, and `retryFailed`; OPEN links
+    /// the two.
+    /// * `given`: the names of the settings that are those of `changes` instead.
     /// * `root`: the first batch of the chain; the id continues it with `.2`, `.3` …
     /// * `nonce`: unique per call; a repeated call passes the same one.
     /// Returns its id; nil if the batch runs, is gone, or has a retry already.
     package func retry(
-        of status: BatchStatus, root: String, host: String, changes: BatchChanges = BatchChanges(), nonce: String
+        of status: BatchStatus, root: String, host: String, taking given: Set<String> = [],
+        of changes: BatchSettings = BatchSettings(),
+        nonce: String
     ) async throws(RedisError) -> String? {
-        let names = ["order", "priority", "keep"]
-        let values =
-            try await redis.read([
-                ["HMGET", RedisArgument(redis.keys.batch(status.id))] + names.map { RedisArgument($0) }
-            ])[0].get().array ?? []
-        var options = changes.applied(to: status.options)
-        options.retryFailed = true
+        var settings = status.settings
+        (settings.turn.deadline, settings.turn.finishAt, settings.turn.maxFailures) = (nil, nil, nil)
+        settings = settings.taking(given, of: changes)
+        settings.options.retryFailed = true
         var fields = [
             ("total", String(status.counts.skipped)), ("list", status.listPath), ("hash", status.listHash),
-            ("options", options.encoded), ("details", String(status.keepDetails)), ("host", host),
-            ("retry_of", status.id),
+            ("details", String(status.keepDetails)), ("host", host), ("retry_of", status.id),
         ]
         if !status.sources.isEmpty { fields.append(("sources", status.sources.joined(separator: "\0"))) }
-        for (name, value) in zip(names, values) {
-            if let value = value.string { fields.append((name, value)) }
-        }
+        fields += settings.fields
         return try await open(id: root, nonce: nonce, exactly: false, fields: fields)
     }
 

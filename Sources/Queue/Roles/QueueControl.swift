@@ -49,43 +49,42 @@ package struct QueueControl: Sendable {
         }
     }
 
-    package struct Precedence: Sendable, Equatable {
-        package var priority: PrefetchPriority
-        package var order: PrefetchOrder
-    }
-
-    package enum PrecedenceResult: Sendable, Equatable {
-        case changed(from: Precedence, to: Precedence)
+    package enum ChangeResult: Sendable, Equatable {
+        case changed(from: BatchSettings, to: BatchSettings)
         case over(String)
         case gone
     }
 
-    private static let reprioritise = QueueScript.script(PackageResources.REPRIORITISE_lua)
+    private static let change = QueueScript.script(PackageResources.CHANGE_lua)
 
-    /// Changes priority or order of a running batch; nil: unchanged.
-    package func reprioritise(
-        batch: String, priority: PrefetchPriority?, order: PrefetchOrder?
-    ) async throws(RedisError) -> PrecedenceResult {
-        let reply = try await redis.run(
-            Self.reprioritise,
-            [RedisArgument(batch), RedisArgument(priority?.rawValue ?? ""), RedisArgument(order?.rawValue ?? "")])
-        let words = (reply.array ?? []).compactMap(\.string)
-        func precedence(_ start: Int) -> Precedence {
-            Precedence(
-                priority: PrefetchPriority(rawValue: words[start]) ?? .normal,
-                order: PrefetchOrder(rawValue: words[start + 1]) ?? .fifo)
-        }
-        return switch words.first {
-        case "OK" where words.count == 5: .changed(from: precedence(1), to: precedence(3))
-        case "OVER": .over(words.last ?? "")
-        default: .gone
+    /// Changes settings of a running batch.
+    /// * `words`: the new ones, by name.
+    package func change(_ batch: String, _ words: [String: [String]]) async throws(RedisError) -> ChangeResult {
+        while true {
+            let fields =
+                try await redis.read([["HGETALL", RedisArgument(redis.keys.batch(batch))]])[0].get().fields ?? [:]
+            let before = BatchSettings(fields: fields)
+            let now = before.taking(Set(words.keys), of: BatchSettings(words: words))
+            var arguments = [RedisArgument(batch), RedisArgument(fields["options"]?.string ?? "")]
+            for (name, value) in now.fields
+            where fields[name]?.string != value || name == "limit" && words["deadline"] != nil {
+                arguments += [RedisArgument(name), RedisArgument(value)]
+            }
+            let reply = try await redis.run(Self.change, arguments).array?.compactMap(\.string) ?? []
+            switch reply.first {
+            case "OK": return .changed(from: before, to: now)
+            // Somebody else has changed them meanwhile.
+            case "STALE": continue
+            case "OVER": return .over(reply.last ?? "")
+            default: return .gone
+            }
         }
     }
 
     package static let concurrencyRange = 1...4096
 
     /// A setting of concurrent transfers as Redis has it; nil: none, or one that cannot be used.
-    static func concurrency(_ text: String?) -> ConcurrentDownloads? {
+    package static func concurrency(_ text: String?) -> ConcurrentDownloads? {
         guard let setting = text.flatMap({ ConcurrentDownloads($0) }) else { return nil }
         return setting.count.map(concurrencyRange.contains) ?? true ? setting : nil
     }

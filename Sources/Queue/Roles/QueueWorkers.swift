@@ -21,6 +21,8 @@ package struct QueueWorkers: Sendable {
             /// `running`, `done`, `cancelled`, or `gone`.
             package var state: String
             package var isPaused = false
+            /// How often its settings were changed.
+            package var changes = 0
         }
 
         /// Whether the worker may not claim or start anything.
@@ -95,7 +97,8 @@ package struct QueueWorkers: Sendable {
             batches: reply.dropFirst(2).map { value in
                 let words = value.array ?? []
                 return WorkerSettings.Batch(
-                    state: words.first?.string ?? "gone", isPaused: words.last?.string == "1")
+                    state: words.first?.string ?? "gone", isPaused: words.count > 1 && words[1].string == "1",
+                    changes: words.count > 2 ? words[2].count ?? 0 : 0)
             })
     }
 

@@ -4,8 +4,8 @@
 -- ARGV: worker, lease in ms, "1" if its own last call took over a third of the lease, number of batches, batches
 -- (`batch@nonce`), the sequence number of the last claim whose reply it has read ("": it does not report its claims),
 -- number of its claims, claims, field, value … of its record.
--- Result: `LOST`; or `OK`, settings (name, value …), and (state, paused) of each batch in order, with state `gone` if a
--- later batch has the id.
+-- Result: `LOST`; or `OK`, settings (name, value …), and (state, paused, changes) of each batch in order, with state
+-- `gone` if a later batch has the id; `changes` is how often CHANGE changed it.
 -- Cost: O(log workers + batches + claims + up to 200 × log failed URLs).
 -- Again: the same.
 --
@@ -88,11 +88,11 @@ if alive < workers then order('reap', '1') end
 local out, lowest = {'OK', orders}, 'high'
 for i = 5, 4 + n do
   local id, nonce = ARGV[i]:match('^([^@]*)@(.*)$')
-  local m = redis.pcall('HMGET', batch(id), 'state', 'paused', 'nonce', 'priority')
+  local m = redis.pcall('HMGET', batch(id), 'state', 'paused', 'nonce', 'priority', 'changes')
   -- A broken hash hides the state of its own batch only.
-  if m.err then out[#out + 1] = {'running', '0'}
+  if m.err then out[#out + 1] = {'running', '0', '0'}
   else
-    out[#out + 1] = {(m[3] or '') == nonce and m[1] or 'gone', m[2] or '0'}
+    out[#out + 1] = {(m[3] or '') == nonce and m[1] or 'gone', m[2] or '0', m[5] or '0'}
     local priority = ranks[m[4]] and m[4] or 'normal'
     if m[1] == 'running' and ranks[priority] > ranks[lowest] then lowest = priority end
   end

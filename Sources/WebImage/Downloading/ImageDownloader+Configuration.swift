@@ -157,6 +157,8 @@ extension ImageDownloader {
 
         /// Filters that each URL has to pass before a request, also after a redirect; default: none.
         public var urlFilters: [any ImageURLFilter] = []
+        /// The same of a worker, of which its batches know nothing.
+        package var workerFilters: [any ImageURLFilter] = []
 
         /// Default settings.
         public init() {}

@@ -13,7 +13,7 @@ package final class RequestProfile: Sendable {
     let requestsPerSecond: Double?
     let maxRetryAfter: Double
     private let modifiesRequests: Bool
-    private let filters: [any ImageURLFilter]
+    private let filters: [(filter: any ImageURLFilter, reason: FailureReason)]
     private let transfersPerHost: Int?
     private let transfersPerAddress: Int?
     private let limitsOpenedHosts: Bool
@@ -31,7 +31,8 @@ package final class RequestProfile: Sendable {
         requestsPerSecond = configuration.hosts.requestsPerSecond
         maxRetryAfter = configuration.maxRetryAfter
         modifiesRequests = configuration.headersFilter != nil || configuration.requestModifier != nil
-        filters = configuration.urlFilters
+        filters =
+            configuration.workerFilters.map { ($0, .workerFilter) } + configuration.urlFilters.map { ($0, .urlFilter) }
         transfersPerHost = configuration.maxConnectionsPerHost
         transfersPerAddress = configuration.maxConnectionsPerAddress
         limitsOpenedHosts = configuration.limitsOpenedAddresses
@@ -73,9 +74,9 @@ package final class RequestProfile: Sendable {
 
     /// Why a URL may not be requested, by the filters.
     func refusal(of request: RequestURL) -> WebImageError? {
-        for filter in filters {
+        for (filter, reason) in filters {
             if let message = filter.refusal(of: request.text) {
-                return WebImageError(.refused, message, reason: .urlFilter)
+                return WebImageError(.refused, message, reason: reason)
             }
         }
         return nil

@@ -98,7 +98,7 @@ struct RedisLossTests {
         bench.folder.write(Array(lines.map { $0 + "\n" }.joined().utf8), to: "urls.txt")
         // No line has a detail, which would take as much memory.
         var batch = NewBatch(list: try URLList(path: bench.folder.path("urls.txt")))
-        (batch.name, batch.keepDetails) = ("urls", 0)
+        (batch.settings.turn.name, batch.keepDetails) = ("urls", 0)
         _ = try await batch.open(in: bench.queue)
         try await bench.redis("CONFIG", "SET", "maxmemory", String(used + 2_200_000))
         let submit = try await bench.coord([

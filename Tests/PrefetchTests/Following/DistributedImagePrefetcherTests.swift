@@ -215,7 +215,7 @@ struct DistributedImagePrefetcherTests {
         // One job of one URL fills the window, so that the second is read after the change.
         let list = try URLList(path: fixture.folder.path("l.txt"))
         var batch = NewBatch(list: list)
-        batch.name = "l"
+        batch.settings.turn.name = "l"
         _ = try await batch.open(in: prefetcher.queue)
         fixture.folder.write(Array("http://h/1\n".utf8), to: "l.txt")
         let feeder = ListFeeder(queue: prefetcher.queue, list: list, batch: "l")

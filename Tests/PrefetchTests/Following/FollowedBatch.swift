@@ -23,9 +23,9 @@ struct FollowedBatch {
         folder.write(Array(urls.map { $0 + "\n" }.joined().utf8), to: "list.txt")
         list = try URLList(path: folder.path("list.txt"))
         var batch = NewBatch(list: list)
-        batch.name = id
+        batch.settings.turn.name = id
         batch.keepDetails = keepDetails
-        batch.options = options
+        batch.settings.options = options
         #expect(try await batch.open(in: queue).id == id)
         #expect(try await ListFeeder(queue: queue, list: list, batch: id, window: "all").feed() == .sealed)
     }

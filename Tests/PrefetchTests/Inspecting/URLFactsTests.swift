@@ -93,9 +93,17 @@ struct URLFactsTests {
         #expect(options.compat == nil && options.completesWhenCancelled)
         options.compat = .sd3
         #expect(BatchOptions(encoded: options.encoded) == options && !options.completesWhenCancelled)
-        #expect(options.differences(from: BatchOptions()) == ["--blacklist sd3, was smart", "--compat sd3"])
-        #expect(BatchOptions().differences(from: options) == ["--blacklist smart, was sd3", "no --compat"])
+        #expect(
+            options.differences(from: BatchOptions()) == [
+                "--compat sd3, was not given", "--blacklist sd3, was smart",
+                "--blacklist-ttl 0s, was \(BlacklistTTL().text)",
+            ])
+        #expect(
+            BatchOptions().differences(from: options) == [
+                "--compat not given, was sd3", "--blacklist smart, was sd3",
+                "--blacklist-ttl \(BlacklistTTL().text), was 0s",
+            ])
         // As a batch of an earlier version has it.
-        #expect(BatchOptions(encoded: #"{"blacklist":"sd3"}"#).completesWhenCancelled)
+        #expect(BatchOptions(encoded: #"{"blacklist":["sd3"]}"#).completesWhenCancelled)
     }
 }

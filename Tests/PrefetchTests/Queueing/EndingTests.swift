@@ -211,8 +211,8 @@ struct EndingTests {
         let folder = TemporaryDirectory()
         folder.write(Array((0..<10).map { "http://h/\($0)\n" }.joined().utf8), to: "list")
         var batch = NewBatch(list: try URLList(path: folder.path("list")))
-        batch.name = "b"
-        batch.limit = 300
+        batch.settings.turn.name = "b"
+        batch.settings.turn.deadline = .milliseconds(300)
         _ = try await batch.open(in: queue)
         try await connection.command(["CONFIG", "SET", "maxmemory", "1"])
         let feeder = ListFeeder(queue: queue, list: try URLList(path: folder.path("list")), batch: "b")

@@ -71,11 +71,11 @@ struct PausingTests {
             #expect(try await f.queue.control.pause(.batch(batch)) == .over(state))
             #expect(try await f.queue.control.resume(.batch(batch)) == .over(state))
             #expect(
-                try await f.queue.control.reprioritise(batch: batch, priority: .high, order: nil) == .over(state))
+                try await f.queue.control.change(batch, ["priority": ["high"]]) == .over(state))
         }
         #expect(try await f.queue.control.pause(.batch("none")) == .gone)
         #expect(try await f.queue.control.resume(.batch("none")) == .gone)
-        #expect(try await f.queue.control.reprioritise(batch: "none", priority: .high, order: nil) == .gone)
+        #expect(try await f.queue.control.change("none", ["priority": ["high"]]) == .gone)
         #expect(try await f.redis("EXISTS", f.keys.batch("none")).int == 0)
         #expect(try await f.queue.catalog.running() == [])
         #expect(try await f.findings("done", "sealed", "cancelled") == [])
@@ -99,7 +99,7 @@ struct PausingTests {
         try await f.push("b", sizes: [1])
         _ = try await f.queue.control.pause(.batch("b"))
         _ = try await f.queue.control.resume(.batch("b"))
-        _ = try await f.queue.control.reprioritise(batch: "b", priority: .low, order: nil)
+        _ = try await f.queue.control.change("b", ["priority": ["low"]])
         #expect(try await rings(f) == 0)
         #expect(try await f.claim("w", 2, count: 9).isEmpty)
         let status = try #require(try await f.queue.batches.status(of: "b"))
@@ -198,39 +198,38 @@ struct PausingTests {
             }
             return counts
         }
-        typealias Precedence = QueueControl.Precedence
-        let normal = Precedence(priority: .normal, order: .fifo)
-        let low = Precedence(priority: .low, order: .fifo)
+        let normal = BatchSettings()
+        let low = BatchSettings(words: ["priority": ["low"]])
         #expect(
-            try await f.queue.control.reprioritise(batch: "a", priority: .low, order: nil)
+            try await f.queue.control.change("a", ["priority": ["low"]])
                 == .changed(from: normal, to: low))
         #expect(try await lists() == [0, 0, 1])
         #expect(
-            try await f.queue.control.reprioritise(batch: "a", priority: .low, order: nil)
+            try await f.queue.control.change("a", ["priority": ["low"]])
                 == .changed(from: low, to: low))
         #expect(try await lists() == [0, 0, 1])
         #expect(try await rings(f) == 1)
         // Two that ask at once.
         try await withThrowingTaskGroup(of: Void.self) { group in
             for priority in [PrefetchPriority.high, .normal, .high, .low, .high] {
-                group.addTask { _ = try await f.queue.control.reprioritise(batch: "a", priority: priority, order: nil) }
+                group.addTask { _ = try await f.queue.control.change("a", ["priority": [priority.rawValue]]) }
             }
             try await group.waitForAll()
         }
         #expect(try await lists().reduce(0, +) == 1)
-        _ = try await f.queue.control.reprioritise(batch: "a", priority: .high, order: .lifo)
+        _ = try await f.queue.control.change("a", ["priority": ["high"], "order": ["lifo"]])
         #expect(try await lists() == [1, 0, 0])
         #expect(try await f.claim("w", 1, count: 2).map(\.job.base) == [3, 2])
-        _ = try await f.queue.control.reprioritise(batch: "a", priority: nil, order: .fifo)
+        _ = try await f.queue.control.change("a", ["order": ["fifo"]])
         #expect(try await f.claim("w", 2).map(\.job.base) == [0])
         // A paused one moves too, and is ready nowhere.
         _ = try await f.queue.control.pause(.batch("a"))
-        _ = try await f.queue.control.reprioritise(batch: "a", priority: .normal, order: nil)
+        _ = try await f.queue.control.change("a", ["priority": ["normal"]])
         #expect(try await lists() == [0, 0, 0])
         _ = try await f.queue.control.resume(.batch("a"))
         #expect(try await lists() == [0, 1, 0])
         #expect(try await f.claim("w", 3, count: 9).count == 1)
-        _ = try await f.queue.control.reprioritise(batch: "a", priority: .low, order: nil)
+        _ = try await f.queue.control.change("a", ["priority": ["low"]])
         #expect(try await lists() == [0, 0, 0])
         #expect(try await rings(f) == 0)
         #expect(try await f.findings("a") == [])

@@ -121,9 +121,11 @@ private struct QueueModel {
             case 0: _ = try await fixture.queue.control.pause(target)
             case 1: _ = try await fixture.queue.control.resume(target)
             default:
-                _ = try await fixture.queue.control.reprioritise(
-                    batch: batch, priority: PrefetchPriority.allCases.randomElement(using: &random),
-                    order: chance(50) ? PrefetchOrder.allCases.randomElement(using: &random) : nil)
+                let priority = PrefetchPriority.allCases.randomElement(using: &random) ?? .normal
+                let order = PrefetchOrder.allCases.randomElement(using: &random) ?? .fifo
+                _ = try await fixture.queue.control.change(
+                    batch,
+                    ["priority": [priority.rawValue]].merging(chance(50) ? ["order": [order.rawValue]] : [:]) { $1 })
             }
         }
     }

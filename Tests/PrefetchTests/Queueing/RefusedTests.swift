@@ -143,7 +143,7 @@ struct RefusedTests {
         #expect(open.record.hasSuffix(" --allow-net 10.0.0.0/8,127.0.0.0/8"), "\(open.record)")
         #expect(open.record == rules { $0.addressPolicy.allow = blocks.reversed() }.record)
         let filters: [any ImageURLFilter] = [HostFilter(denied: ["b", "a"]), try PatternFilter("x$")]
-        #expect(rules { $0.urlFilters = filters }.record.hasSuffix(" --deny-host b,a --url-filter x$"))
+        #expect(rules { $0.workerFilters = filters }.record.hasSuffix(" --deny-host b,a --url-filter x$"))
         let proxy = rules { $0.proxy = "http://u:secret@p:3128" }
         #expect(proxy.record.hasSuffix("--proxy http://***:***@p:3128") || !proxy.record.contains("secret"))
         // The same name for the same question, and others otherwise.

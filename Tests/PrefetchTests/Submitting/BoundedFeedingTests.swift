@@ -112,7 +112,7 @@ struct BoundedFeedingTests {
         folder.write(Array(lines.joined().utf8), to: "wide.txt")
         let list = try URLList(path: folder.path("wide.txt"))
         var batch = NewBatch(list: list)
-        batch.name = "b"
+        batch.settings.turn.name = "b"
         #expect(try await batch.open(in: queue).id == "b")
         // All scripts it needs are there, and Lua's heap is as large as a full push makes it; the connection of that has gone.
         let warm = PrefetchQueue(

@@ -153,7 +153,7 @@ struct LoadOptionWorkerTests {
             fixture.folder.write(Array((lines.joined(separator: "\n") + "\n").utf8), to: name)
             let list = try URLList(path: fixture.folder.path(name))
             var batch = NewBatch(list: list)
-            batch.options = options
+            batch.settings.options = options
             let id = try await batch.open(in: queue).id
             let disk = try DiskCache(directory: fixture.folder.path("cache"))
             let feeder = ListFeeder(

@@ -212,7 +212,7 @@ struct WorkerFaultTests {
         fixture.folder.write(Array(urls.map { $0 + "\n" }.joined().utf8), to: "urls.txt")
         let list = try URLList(path: fixture.folder.path("urls.txt"))
         var batch = NewBatch(list: list)
-        batch.name = "b"
+        batch.settings.turn.name = "b"
         func make() async throws {
             _ = try await batch.open(in: queue)
             _ = try await ListFeeder(queue: queue, list: list, batch: "b", window: "all", jobSize: 10).feed()

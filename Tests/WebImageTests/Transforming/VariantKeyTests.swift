@@ -64,9 +64,7 @@ struct VariantKeyTests {
     }
 
     @Test("a batch's record keeps the whole variant")
-    func records() throws {
-        for variant in Self.variants {
-            #expect(try JSONDecoder().decode(ImageVariant.self, from: JSONEncoder().encode(variant)) == variant)
-        }
+    func records() {
+        for variant in Self.variants { #expect(ImageVariant(words: variant.words) == variant) }
     }
 }

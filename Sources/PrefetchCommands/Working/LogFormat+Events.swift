@@ -1,31 +1,8 @@
-internal import ArgumentParser
 internal import FoundationEssentials
 internal import Glibc
 internal import Prefetch
 
-enum LogFormat: String, ExpressibleByArgument, CaseIterable, Sendable {
-    /// JSON if standard error is not a terminal.
-    case auto
-    /// `12:41:07 waiting for Redis: connection refused`
-    case text
-    /// One object per line, for log collectors.
-    case json
-
-    /// The format from the option or the environment: never `auto`.
-    /// - Throws: `configuration` if the variable is invalid.
-    static func chosen(
-        _ option: LogFormat?, environment: [String: String] = ProcessInfo.processInfo.environment
-    ) throws(PrefetchError) -> LogFormat {
-        let word = environment["PREFETCH_LOG_FORMAT"] ?? ""
-        guard let format = option ?? (word.isEmpty ? .text : LogFormat(rawValue: word)) else {
-            throw PrefetchError(
-                .configuration, "PREFETCH_LOG_FORMAT is auto, text or json, not '\(TerminalText.escaped(word))'",
-                hint: "set one of them, or leave it out for text")
-        }
-        guard format == .auto else { return format }
-        return isatty(STDERR_FILENO) == 1 ? .text : .json
-    }
-
+extension LogFormat {
     private static func kind(_ event: PrefetchWorker.Event) -> (level: String, name: String, worker: String?) {
         switch event {
         case .joined(let name): ("info", "joined", name)

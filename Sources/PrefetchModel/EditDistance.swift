@@ -14,4 +14,11 @@ package enum EditDistance {
         }
         return rows[a.count][b.count]
     }
+
+    /// `; did you mean 'x'?` for a word that is nearly one of those that are known; nothing otherwise.
+    package static func guess(_ name: String, among known: [String]) -> String {
+        let nearest = known.map { ($0, between($0, name.lowercased())) }.min { $0.1 < $1.1 }
+        guard let (word, distance) = nearest, distance <= max(1, min(3, word.count / 3)) else { return "" }
+        return "; did you mean '\(word)'?"
+    }
 }

@@ -61,6 +61,9 @@ package struct Setting<Root>: Sendable {
         throw WebImageError(.invalidConfiguration, about.message(fault, subject))
     }
 
+    /// Sets it as it was given, if that can be used.
+    fileprivate func take(_ words: [String], into root: inout Root) -> Bool { put(words, &root) == nil }
+
     /// Its value for people, or its default.
     package func shown(_ root: Root) -> String { text(root) ?? about.usual ?? "not given" }
 
@@ -88,9 +91,9 @@ extension SettingRecord {
     package init(words: [String: [String]]) {
         self.init()
         for setting in Self.settings {
-            guard let given = words[setting.name], (try? setting.read(given, into: &self)) == nil else { continue }
+            guard let given = words[setting.name], !setting.take(given, into: &self) else { continue }
             var scratch = Self()
-            try? setting.read(given.filter { (try? setting.read([$0], into: &scratch)) != nil }, into: &self)
+            _ = setting.take(given.filter { setting.take([$0], into: &scratch) }, into: &self)
         }
     }
 
@@ -124,6 +127,8 @@ extension SettingRecord {
 package struct SettingDescription: Sendable {
     /// `--max-per-host`.
     package let flag: String
+    /// Its name in records and in JSON: `max_per_host`.
+    package let name: String
     /// `-H`.
     package let short: String?
     package let form: SettingForm
@@ -145,6 +150,7 @@ package struct SettingDescription: Sendable {
     ) {
         let names = flag.split(separator: ",").map { String($0.drop { $0 == " " }) }
         (self.flag, short) = (names.last ?? flag, names.count > 1 ? names[0] : nil)
+        name = String(self.flag.dropFirst(2).map { $0 == "-" ? "_" : $0 })
         (self.form, self.traits, self.more, self.foreign) = (form, traits, more, foreign)
         (sentence, self.usual) = (help, usual)
     }
@@ -154,9 +160,6 @@ package struct SettingDescription: Sendable {
 
     /// The variable of the environment that sets it, where it has the trait.
     package var variable: String { "PREFETCH_" + name.uppercased() }
-
-    /// Its name in records and in JSON: `max_per_host`.
-    package var name: String { String(flag.dropFirst(2).map { $0 == "-" ? "_" : $0 }) }
 
     /// The option with what its value is called: `--timeout <time>`.
     package var usage: String { form.placeholder.map { "\(flag) <\($0)>" } ?? flag }

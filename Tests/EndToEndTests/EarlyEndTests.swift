@@ -139,4 +139,31 @@ struct EarlyEndTests {
         #expect(second.stderr.contains("other settings (--deadline 3s, was 10m)"), "\(second.stderr)")
         #expect(second.stdout.contains(#""ended_by":"deadline""#), "\(second.stdout)")
     }
+
+    @Test("After set the same command continues its batch, at the pace that it is given itself")
+    func pace() async throws {
+        let origin = try origin()
+        let folder = TemporaryDirectory()
+        folder.write(Array((origin.url("/1.png") + "\n" + origin.url("/hangs") + "\n").utf8), to: "urls.txt")
+        let cache = ["--cache", folder.path("cache")]
+        let words = ["run", folder.path("urls.txt"), "-n", "1", "--allow-net", "127.0.0.0/8"]
+        func run(_ options: [String], until requests: Int) async throws -> String {
+            let run = try await ChildProcess(builtProduct("prefetch-coord"), words + cache + patient + options)
+            await origin.waitForRequests(requests, to: "/hangs")
+            run.signal(SIGKILL)
+            #expect(await run.wait() == .signalled(SIGKILL))
+            return run.stderr
+        }
+        _ = try await run(["--rate-per-host", "100", "--name", "one"], until: 1)
+        let set = try await ChildProcess(
+            builtProduct("prefetch-coord"), ["set", "one", "--rate-per-host", "50", "--max-failures", "7"] + cache)
+        #expect(await set.wait() == .exited(0), "\(set.stderr)")
+        let again = try await run(["--rate-per-host", "100"], until: 2)
+        #expect(again.contains("continuing one ") && !again.contains("other settings"), "\(again)")
+        #expect(again.contains("its requests have --rate-per-host 100 from now on"), "\(again)")
+        let bare = try await run([], until: 3)
+        #expect(bare.contains("continuing one ") && !bare.contains("from now on"), "\(bare)")
+        let other = try await run(["--max-failures", "8"], until: 4)
+        #expect(other.contains("other settings (--max-failures 8, was 7)"), "\(other)")
+    }
 }

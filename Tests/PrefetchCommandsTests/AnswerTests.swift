@@ -51,10 +51,12 @@ struct AnswerTests {
     @Test("A batch: its object, its summary and its lines")
     func batch() throws {
         var done = snapshot.status
-        (done.state, done.ended, done.endedBy, done.maxFailures) = (.cancelled, Self.at, .maxFailures, "5%")
+        (done.state, done.ended, done.endedBy) = (.cancelled, Self.at, .maxFailures)
+        done.settings.turn.maxFailures = .percent(5)
         done.retryOf = "laion-art-6"
         var open = snapshot.status
-        (open.isPaused, open.deadline, open.finishAt, open.slot) = (true, Self.at + 60_000, "99%", "home")
+        (open.isPaused, open.deadline) = (true, Self.at + 60_000)
+        (open.settings.turn.finishAt, open.settings.turn.slot) = (.percent(99), "home")
         let load = WorkerLoad(snapshot.workers)
         try Self.expect(
             Self.lines(BatchAnswer(snapshot.status, snapshot))

@@ -139,7 +139,7 @@ struct FetchSettings: Sendable, Equatable {
         downloads.dnsServers = dnsServers
         downloads.caFile = caFile
         downloads.addressPolicy = addressPolicy
-        downloads.workerFilters = HostFilter.filters(allowHosts, denyHosts, urlFilters)
+        downloads.urlFilters = HostFilter.filters(allowHosts, denyHosts, urlFilters)
         for header in headers.compactMap(RequestSettings.header) {
             downloads.setValue(header.value.isEmpty ? nil : header.value, forHTTPHeaderField: header.name)
         }

@@ -60,11 +60,23 @@ extension BatchSettings: SettingRecord {
                 "URLs per job, 1 to 256."),
         ].section("Batch")
 
-    /// In what the work of two batches differs.
+    /// In what the work of two batches differs: not in the pace of its requests, nor in what `set` may have given the other one.
     package func differences(ofWorkFrom other: BatchSettings) -> [String] {
-        let handling = Self.settings.filter { $0.about.traits.contains(.handling) }.map(\.name)
-        return differences(from: other.taking(Set(handling), of: self))
+        let alike = Self.settings.filter { row in
+            row.about.traits.contains(.handling)
+                || row.about.traits.contains(.live) && (Self.paces.contains(row.name) || row.words(self) == nil)
+        }
+        return differences(from: other.taking(Set(alike.map(\.name)), of: self))
     }
+
+    /// What is given here of the pace of requests, where another batch has another one.
+    package func paces(unlike other: BatchSettings) -> [String: [String]] {
+        let words = other.words
+        return self.words.filter { Self.paces.contains($0.key) && words[$0.key] != $0.value }
+    }
+
+    private static let paces = Set(
+        RequestSettings.settings.filter { $0.about.traits.contains(.live) }.map(\.name))
 
     /// Why its settings contradict each other; nil if they do not.
     /// * `given`: the names of those that were given.

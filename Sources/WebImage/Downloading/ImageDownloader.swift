@@ -303,6 +303,13 @@ public actor ImageDownloader {
         configuration.value(forHTTPHeaderField: name)
     }
 
+    /// Makes its URL filters those of a worker, of which batches know nothing: what they refuse may be another worker's.
+    package func makeFiltersWorkers() {
+        var new = configuration
+        (new.workerFilters, new.urlFilters) = (new.workerFilters + new.urlFilters, [])
+        loop.apply(new)
+    }
+
     /// Creates a variation of ``configuration`` for some downloads.
     /// - Throws: `invalidConfiguration` with the member and its range.
     package func profile(

@@ -37,7 +37,7 @@ extension CommandSuite {
     }
 }
 
-/// Tests in a folder of their own, with what a person does there at a shell.
+/// What has a folder of its own, and what a person does there at a shell.
 protocol FolderSuite: CommandSuite {
     var folder: TemporaryDirectory { get }
 }

@@ -160,7 +160,7 @@ struct EarlyEndTests {
         #expect(await set.wait() == .exited(0), "\(set.stderr)")
         let again = try await run(["--rate-per-host", "100"], until: 2)
         #expect(again.contains("continuing one ") && !again.contains("other settings"), "\(again)")
-        #expect(again.contains("its requests have --rate-per-host 100 from now on"), "\(again)")
+        #expect(again.contains("from now on its requests follow --rate-per-host 100"), "\(again)")
         let bare = try await run([], until: 3)
         #expect(bare.contains("continuing one ") && !bare.contains("from now on"), "\(bare)")
         let other = try await run(["--max-failures", "8"], until: 4)

@@ -6,7 +6,7 @@ import Testing
 import WebImage
 
 /// A Redis, a list and the built programs; URLs end when the test says so, or workers are started.
-struct RemoteBatch {
+struct RemoteBatch: FolderSuite {
     let redis: RedisServer
     let folder = TemporaryDirectory()
     let queue: PrefetchQueue
@@ -18,11 +18,6 @@ struct RemoteBatch {
     init(redis: RedisServer) throws {
         self.redis = redis
         queue = PrefetchQueue(connection: RedisConnection(try RedisConfiguration(url: redis.url), name: "test"))
-    }
-
-    func list(_ urls: [String], _ name: String = "urls.txt") -> String {
-        folder.write(Array(urls.map { $0 + "\n" }.joined().utf8), to: name)
-        return folder.path(name)
     }
 
     /// Submits a list under a name and returns when it is sealed.

@@ -108,7 +108,7 @@ public actor PrefetchWorker {
     /// - Throws: `refused`, `configuration` or `redisUnavailable` if Redis is unusable (wrong password, too old, set to evict); an
     ///   unreachable Redis is waited for. Only at its start: once registered it waits out any problem of Redis.
     public func run() async throws(PrefetchError) -> PrefetchCounts {
-        await context.manager.downloader.makeFiltersWorkers()
+        await context.manager.downloader.treatFiltersAsWorkers()
         context.registration.rules.learn(
             await context.manager.downloader.configuration, context.manager.coder,
             maxImageBytes: context.configuration.maxImageBytes)

@@ -63,13 +63,13 @@ enum BatchSource: Sendable {
             return nil
         }
         Console.note(BatchText.continuing(running))
-        // The same command after `set`: what it gives holds again.
+        // After `set` the same command applies its own values again.
         let paces = settings.paces(unlike: running.settings)
         if !paces.isEmpty, case .changed = try await queue.control.change(running.id, paces) {
             let texts = paces.sorted { $0.key < $1.key }.map {
                 "--\($0.key.replacing("_", with: "-")) \($0.value.joined())"
             }
-            Console.note("its requests have \(texts.joined(separator: " ")) from now on, as given here")
+            Console.note("from now on its requests follow \(texts.joined(separator: " ")), as this command says")
         }
         return running.id
     }

@@ -51,7 +51,9 @@ struct SetCommand: AsyncParsableCommand {
         let (isOfBatch, isOfWorkers) = (!changes.given.isEmpty, !workers.given.isEmpty || isDefault)
         guard batch == nil else {
             guard isOfBatch, !isOfWorkers else {
-                throw ValidationError("a batch has \(LiveBatch.settings.map(\.about.flag).joined(separator: ", "))")
+                throw ValidationError(
+                    "set a batch with \(LiveBatch.settings.map(\.about.flag).joined(separator: ", ")), and nothing else"
+                )
             }
             return
         }
@@ -59,7 +61,7 @@ struct SetCommand: AsyncParsableCommand {
             throw ValidationError("the name of a worker is empty: prefetch-coord workers has them")
         }
         guard !isOfBatch, workers.given.isEmpty == isDefault else {
-            throw ValidationError("workers have --max-concurrent-downloads N|auto, or --default")
+            throw ValidationError("set workers with --max-concurrent-downloads N|auto or --default, and nothing else")
         }
     }
 

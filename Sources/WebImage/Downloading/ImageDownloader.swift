@@ -303,8 +303,8 @@ public actor ImageDownloader {
         configuration.value(forHTTPHeaderField: name)
     }
 
-    /// Makes its URL filters those of a worker, of which batches know nothing: what they refuse may be another worker's.
-    package func makeFiltersWorkers() {
+    /// Counts its URL filters as a worker's: a URL that one refuses is left to other workers, and does not end as `filtered`.
+    package func treatFiltersAsWorkers() {
         var new = configuration
         (new.workerFilters, new.urlFilters) = (new.workerFilters + new.urlFilters, [])
         loop.apply(new)

@@ -23,8 +23,12 @@ public struct ByteText: Sendable, Hashable, Comparable, ExpressibleByStringLiter
 
     /// Whether the bytes are the same.
     public static func == (one: Self, other: Self) -> Bool {
-        one.text.utf8.count == other.text.utf8.count && order(one.text, other.text) == 0
+        // The same two words are the same storage and length, or the same small text: most look-ups are with the text that was stored.
+        if unsafeBitCast(one.text, to: Words.self) == unsafeBitCast(other.text, to: Words.self) { return true }
+        return one.text.utf8.count == other.text.utf8.count && order(one.text, other.text) == 0
     }
+
+    private typealias Words = (UInt, UInt)
 
     /// Whether the bytes come before the others.
     public static func < (one: Self, other: Self) -> Bool { order(one.text, other.text) < 0 }
@@ -53,7 +57,8 @@ extension StringProtocol {
 
     /// Whether it ends with these bytes.
     @inlinable package func endsWithBytes(of other: some StringProtocol) -> Bool {
-        utf8.reversed().starts(with: other.utf8.reversed())
+        // `starts(with:)` on the reversed views would make two arrays of them.
+        utf8.count >= other.utf8.count && utf8.suffix(other.utf8.count).elementsEqual(other.utf8)
     }
 
     /// A to Z in lower case, as protocols compare names; `lowercased()` makes the Kelvin sign a k.

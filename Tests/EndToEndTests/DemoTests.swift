@@ -64,16 +64,15 @@ struct DemoTests {
     @Test("A demo that goes on with a batch of other outcomes names them and ends with 1")
     func notAsExpected() async throws {
         // The list alone: a demo writes it before anything else.
+        let cache = folder.path("cache")
+        var list: String { TemporaryDirectory.runState(of: cache) + "/lists/demo-200.txt" }
         let begun = try await demo("--quiet")
-        while access(folder.path("cache/.prefetch/lists/demo-200.txt"), F_OK) != 0 && begun.isRunning {
-            try await Task.sleep(for: .milliseconds(1))
-        }
+        while access(list, F_OK) != 0 && begun.isRunning { try await Task.sleep(for: .milliseconds(1)) }
         begun.signal(SIGKILL)
         await begun.wait()
-        let list = try #require(folder.read("cache/.prefetch/lists/demo-200.txt"))
-        let cache = folder.path("other")
-        for name in ["other", "other/.prefetch", "other/.prefetch/lists"] { mkdir(folder.path(name), 0o700) }
-        folder.write(list, to: "other/.prefetch/lists/demo-200.txt")
+        for path in [cache + "/v1", TemporaryDirectory.runState(of: cache) + "/redis"] {
+            TemporaryDirectory.remove(path)
+        }
 
         // An origin that knows no image, asked for it; two URLs stay open without a pause that would time out, so that the batch is
         // unfinished.
@@ -85,7 +84,7 @@ struct DemoTests {
                     fault: .dripHeader(bytes: 1, seconds: 0.1))
                 : OriginResponse(status: 404)
         }
-        var words = ["run", cache + "/.prefetch/lists/demo-200.txt", "--cache", cache, "--retry-failed", "--quiet"]
+        var words = ["run", list, "--cache", cache, "--retry-failed", "--quiet"]
         words += ["--max-per-host", "0", "--timeout", "800ms"]
         for host in ["demo", "busy", "closed"] {
             words += ["--connect-to", "\(host).prefetch.example:80:127.0.0.1:\(origin.port)"]

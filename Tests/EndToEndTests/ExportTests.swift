@@ -81,7 +81,8 @@ struct ExportTests: FolderSuite {
         #expect(
             gone.stdout.split(separator: "\n")[0].hasSuffix(
                 nothing + #"null,"attempts":null,"ended":null,"host":null}"#))
-        // The list has moved.
+        // The list has moved, and nobody has kept a copy of it.
+        TemporaryDirectory.remove(TemporaryDirectory.runState(of: cache) + "/lists")
         #expect(rename(file, folder.path("moved.txt")) == 0)
         try await ran(["export", "urls-", "--format", "jsonl", "--cache", cache], exits: 66, says: "--list FILE")
         let moved = try await ran(

@@ -43,11 +43,11 @@ struct InputTests: FolderSuite {
         #expect(rows[2].contains(#""line":4,"#) && rows[2].contains(#""outcome":"httpError""#))
         let failures = try await coord(["failures", "--cache", cache])
         #expect(failures.stdout.hasPrefix("4: \(origin.url("/none"))"))
-        let lists = folder.contents().filter { $0.contains(".prefetch/lists/") && $0.hasSuffix(".list") }
-        #expect(lists.count == 1 && lists[0].contains("/lists/my-list."))
+        let lists = TemporaryDirectory.contents(TemporaryDirectory.runState(of: cache) + "/lists")
+        #expect(lists.count == 1 && lists[0].hasPrefix("my-list.") && lists[0].hasSuffix(".list"), "\(lists)")
         // The same input is the same list.
         #expect(await (try await coord(words)).wait() == .exited(3))
-        #expect(folder.contents().filter { $0.hasSuffix(".list") } == lists)
+        #expect(TemporaryDirectory.contents(TemporaryDirectory.runState(of: cache) + "/lists") == lists)
         let wrong = try await coord(["run", file, "--cache", cache, "--url-column", "picture"] + net)
         #expect(await wrong.wait() == .exited(65))
         #expect(wrong.stderr.contains("hint: the first row has id, image, caption"), "\(wrong.stderr)")

@@ -61,7 +61,7 @@ struct LookTests {
         let cache = disk.path("cache")
         func coord(_ words: [String]) async throws -> ChildProcess {
             try await ChildProcess(
-                builtProduct("prefetch-coord"), words + ["--cache", cache])
+                builtProduct("prefetch-coord"), words + ["--cache", cache, "--state", disk.path("state")])
         }
         let run = try await coord([
             "run", disk.path("urls.txt"), "--name", "b", "--allow-net", "127.0.0.0/8", "--validate", "none", "-n", "1",

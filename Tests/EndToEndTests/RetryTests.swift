@@ -121,6 +121,8 @@ struct RetryTests: FolderSuite {
         _ = try await b.submit((0..<5).map { origin.url("/\($0)") }, as: "urls")
         try await b.keepDetails(1, of: "urls")
         for worker in try await b.workers(1) { #expect(await worker.wait() == .exited(0), "\(worker.stderr)") }
+        // Nobody has kept a copy of the list.
+        TemporaryDirectory.remove(TemporaryDirectory.stateHome.path + "/prefetch/lists")
         let moved = b.folder.path("moved.txt")
         #expect(rename(b.folder.path("urls.txt"), moved) == 0)
         try await ran(["retry"] + at, exits: 66, says: "hint: give the file it was submitted from: --list FILE")
@@ -170,7 +172,7 @@ struct RetryTests: FolderSuite {
     @Test("Where there is nothing to retry from, it says so")
     func nothing() async throws {
         let cache = folder.path("cache")
-        try await ran(["retry", "--cache", cache], exits: 66, says: "not a cache of prefetch")
+        try await ran(["retry", "--cache", cache], exits: 66, says: "has no batches: no run of this user has used it")
         #expect(access(cache, F_OK) != 0)
         let origin = try OriginServer()
         origin.route("/1", png(1))

@@ -45,7 +45,7 @@ struct OptionTableTests {
 
     /// What is about Redis, the queue, a batch as a whole, or what is printed.
     private static let others: Set<String> = [
-        "--redis", "--cache", "--trust-cache", "--redis-password-file", "--redis-ca-file", "--redis-cert",
+        "--redis", "--cache", "--state", "--redis-password-file", "--redis-ca-file", "--redis-cert",
         "--redis-key",
         "--redis-sni",
         "--queue", "--name", "--order", "--priority", "--window", "--job-size", "--keep",

@@ -151,7 +151,7 @@ struct ParsingTests {
 
     @Test("A worker of a run reads the words that the run has written, and no others")
     func runWorker() throws {
-        var given = RunWorker(redis: "unix:///c/.prefetch/redis/redis.sock?db=0", cache: "/c d")
+        var given = RunWorker(redis: "unix:///s/redis/redis.sock?db=0", cache: "/c d")
         #expect(RunWorker(given.words) == nil, "without its document it is a command that somebody typed")
         (given.queue, given.showsSecrets) = ("q", true)
         for words in [given.words, RunWorker(redis: "unix:///r", cache: "./c").words] {
@@ -413,14 +413,14 @@ struct ParsingTests {
         folder.write(Array("SECRET\n".utf8), to: "password")
         let file = folder.path("password")
         let given = try RedisLocation.parse([
-            "--redis", "redis://me@127.0.0.1:7000/2", "--redis-password-file", file, "--cache=-c", "--trust-cache",
+            "--redis", "redis://me@127.0.0.1:7000/2", "--redis-password-file", file, "--cache=-c", "--state", "s",
             "--queue", "mine",
         ])
         #expect(
             given.words == " --redis 'redis://me:***@127.0.0.1:7000/2' --redis-password-file \(file) --cache ./-c"
-                + " --trust-cache --queue mine")
+                + " --state s --queue mine")
         let again = try RedisLocation.parse(given.words.split(separator: " ").map { $0.filter { $0 != "'" } })
-        #expect(again.words == given.words && again.queue == "mine" && again.trustCache)
+        #expect(again.words == given.words && again.queue == "mine" && again.state == "s")
         #expect(try RedisLocation.parse([]).words == "")
     }
 }

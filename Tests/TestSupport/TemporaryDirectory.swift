@@ -15,19 +15,28 @@ package final class TemporaryDirectory: Sendable {
 
     deinit { Self.remove(path) }
 
-    /// Where the programs that tests start remember caches, in place of this user's own state folder; removed when the test run exits.
-    static let stateHome: TemporaryDirectory = {
+    /// Where the programs that tests start keep the state of runs, in place of this user's own; removed when the test run exits.
+    package static let stateHome: TemporaryDirectory = {
         atexit { TemporaryDirectory.remove(TemporaryDirectory.stateHome.path) }
         return TemporaryDirectory()
     }()
+
+    /// What runs of such programs keep of a cache.
+    package static func runState(of cache: String) -> String {
+        let id = readFile(cache + "/.prefetch/id").map { String(decoding: $0.dropLast(), as: UTF8.self) } ?? "none"
+        return "\(stateHome.path)/prefetch/\(id)"
+    }
 
     /// A path inside.
     package func path(_ name: String) -> String { "\(path)/\(name)" }
 
     /// Every file and directory below, relative, sorted; directories end with a slash.
-    package func contents() -> [String] {
+    package func contents() -> [String] { Self.contents(path) }
+
+    /// Every file and directory below a path, as those of a directory of this kind.
+    package static func contents(_ path: String) -> [String] {
         var found: [String] = []
-        Self.list(path, prefix: "", into: &found)
+        list(path, prefix: "", into: &found)
         return found.sorted()
     }
 
@@ -64,7 +73,7 @@ package final class TemporaryDirectory: Sendable {
         }
     }
 
-    private static func remove(_ path: String) {
+    package static func remove(_ path: String) {
         // A test may have taken the write permission away.
         chmod(path, 0o700)
         for (name, isDirectory) in entries(path) {

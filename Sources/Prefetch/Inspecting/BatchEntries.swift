@@ -52,19 +52,32 @@ package struct BatchEntries: Sendable {
             self.init(skippedOf: found, queue: queue, listPath: listPath)
             return
         }
-        let list: URLList
-        do throws(PrefetchError) { list = try URLList(path: listPath ?? status.listPath) } catch {
-            // The original path does not help: the hint asks for the current one.
-            throw PrefetchError(
-                error.kind, "the list of \(status.id) cannot be used: \(error.message)",
-                hint: "give the file it was submitted from: --list FILE")
+        self.init(try Self.list(of: status, listPath), most: status.isOpen ? status.total : nil)
+    }
+
+    /// The list that a batch was made of: where it was, or the copy that was kept of it.
+    private static func list(of status: BatchStatus, _ listPath: String?) throws(PrefetchError) -> URLList {
+        let found: Result<URLList, PrefetchError>
+        do throws(PrefetchError) { found = .success(try URLList(path: listPath ?? status.listPath)) } catch {
+            found = .failure(error)
         }
-        guard status.isOpen || list.hash == status.listHash else {
-            throw PrefetchError(
-                .unreadableList, "\(list.path) is not the list of \(status.id) any more",
-                hint: "give the file it was submitted from: --list FILE")
+        if case .success(let list) = found, status.isOpen || list.hash == status.listHash { return list }
+        if listPath == nil, let file = ListCopy(path: status.listCopy)?.unpacked(), let list = try? URLList(path: file),
+            list.hash == status.listHash
+        {
+            return list
         }
-        self.init(list, most: status.isOpen ? status.total : nil)
+        let hint = "give the file it was submitted from: --list FILE"
+        switch found {
+        case .success(let list):
+            throw PrefetchError(
+                .unreadableList, "\(list.path) is not the list of \(status.id) any more, and there is no copy of it",
+                hint: hint)
+        // The original path does not help: the hint asks for the current one.
+        case .failure(let error):
+            throw PrefetchError(
+                error.kind, "the list of \(status.id) cannot be used: \(error.message)", hint: hint)
+        }
     }
 
     package init(skippedOf status: BatchStatus, queue: PrefetchQueue, listPath: String? = nil) {
@@ -80,7 +93,7 @@ package struct BatchEntries: Sendable {
         waiting: () async throws(PrefetchError) -> Bool = { () async throws(PrefetchError) in true }
     ) async throws(PrefetchError) {
         switch source {
-        case .list(let list, nil): try await list.forEach(from: first, body)
+        case .list(let list, nil): try await list.forEach(from: first, copy: list.copy, body)
         case .list(let list, let most?):
             var left = most - first
             try await list.forEach(from: first) { entry async throws(PrefetchError) in

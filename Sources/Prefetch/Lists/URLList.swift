@@ -17,6 +17,8 @@ package struct URLList: Sendable, Equatable {
     package var lines: Int
     /// Hex SHA-256 of the file's bytes.
     package var hash: String
+    /// The folder that gets a copy while the list is fed; nil: none.
+    private var copies: String?
     /// The union of options of single lines.
     package private(set) var lineOptions: WebImageOptions = []
     package private(set) var unknownMembers = UnknownMembers()
@@ -60,6 +62,12 @@ package struct URLList: Sendable, Equatable {
         (self.path, self.total, self.lines, self.hash) = (path, total, total, hash)
     }
 
+    /// Its copy, where one is made.
+    var copy: ListCopy? { copies.map { ListCopy(of: hash, in: $0) } }
+
+    /// Has a copy made in a folder while the list is fed, unless it is in that folder itself.
+    package mutating func keepCopy(in folder: String) { copies = path.hasPrefix(folder + "/") ? nil : folder }
+
     /// The path for other processes on this machine.
     package var absolutePath: String {
         PathText.resolved(path) ?? path
@@ -76,17 +84,25 @@ package struct URLList: Sendable, Equatable {
     }
 
     /// Calls `body` with each entry from index `first` on, until it returns false.
+    /// * `copy`: gets a copy of the file, where it is read to its end.
     /// - Throws: `unreadableList` if the file cannot be read (any more).
     package func forEach(
-        from first: Int = 0, _ body: (PrefetchJob.Entry) async throws(PrefetchError) -> Bool
+        from first: Int = 0, copy: ListCopy? = nil, _ body: (PrefetchJob.Entry) async throws(PrefetchError) -> Bool
     ) async throws(PrefetchError) {
         var reader = try LineReader(path: path)
+        let writer = copy.flatMap { ListCopy.Writer($0) }
+        if let writer {
+            reader.observe = { bytes, range in
+                bytes.withUnsafeBytes { writer.write(UnsafeRawBufferPointer(rebasing: $0[range])) }
+            }
+        }
         var index = 0
         while let line = try reader.next() {
             guard let entry = Self.entry(line, number: reader.lineNumber) else { continue }
             index += 1
             if index > first, try await !body(entry) { return }
         }
+        writer?.finish()
     }
 
     /// Whether a line is an entry, good or bad: not blank and no comment.

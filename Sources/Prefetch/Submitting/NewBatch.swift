@@ -35,6 +35,7 @@ package struct NewBatch: Sendable {
         if !list.sources.isEmpty {
             fields.append(("sources", list.sources.joined(separator: "\0")))
         }
+        if let copy = list.copy { fields.append(("copy", copy.path)) }
         if isOpen { fields.append(("open", "1")) }
         // The file of a pipe has a name of its own already.
         let wanted = name ?? (isOpen ? list.stem : list.usualBatchID)

@@ -18,14 +18,11 @@ final class LockFile: Sendable {
         return try file.lock(shared: shared, path: "\(folder.path)/\(name)") ? file : nil
     }
 
-    /// Takes a lock if its file exists and can be locked.
-    /// - Returns: nil if not, in which case no process can have the lock.
-    /// - Throws: if another process has it.
-    static func takeExisting(_ name: String, in folder: PinnedFolder) throws(PrefetchError) -> LockFile? {
-        guard let descriptor = try? folder.open(name, O_RDWR), descriptor >= 0 else { return nil }
-        let file = LockFile(descriptor: descriptor)
-        guard try file.lock(shared: false, path: "\(folder.path)/\(name)") else {
-            throw PrefetchError(.cacheUnavailable, "\(folder.path)/\(name) is locked")
+    /// Takes a lock that others hold for a few calls on files only; blocks meanwhile.
+    static func wait(_ name: String, in folder: PinnedFolder) throws(PrefetchError) -> LockFile {
+        let file = LockFile(descriptor: try folder.open(name, O_RDWR | O_CREAT))
+        while flock(file.descriptor, LOCK_EX) < 0 {
+            guard errno == EINTR else { throw .file("lock", "\(folder.path)/\(name)") }
         }
         return file
     }
@@ -50,7 +47,7 @@ final class LockFile: Sendable {
 }
 
 extension PrefetchError {
-    /// A failed call on a file of the cache, with the reason in errno.
+    /// A failed call on a file of the state, with the reason in errno.
     static func file(_ verb: String, _ path: String) -> PrefetchError {
         let code = errno
         let isDisk = [ENOSPC, EDQUOT, EIO].contains(code)
@@ -59,6 +56,6 @@ extension PrefetchError {
             isDisk ? .inputOutput : .cacheUnavailable, "cannot \(verb) \(path): \(reason)",
             hint: isDisk
                 ? "free space on that disk, or repair it, then run it again"
-                : "name a folder you may write to with --cache")
+                : "name another folder for the state of runs: --state DIR")
     }
 }

@@ -76,10 +76,12 @@ final class PinnedFolder: Sendable {
     }
 
     /// Replaces a file atomically.
+    /// * `mode`: its permissions.
     /// * `isSynced`: whether it survives a power cut once this returns.
-    func write(_ text: String, to name: String, isSynced: Bool = false) throws(PrefetchError) {
-        let temporary = "\(name).\(getpid())"
-        unlinkat(descriptor, temporary, 0)
+    func write(
+        _ text: String, to name: String, mode: mode_t = 0o600, isSynced: Bool = false
+    ) throws(PrefetchError) {
+        let temporary = "\(name).\(String(UInt64.random(in: 0 ... .max), radix: 36))"
         let file = try open(temporary, O_WRONLY | O_CREAT | O_EXCL)
         defer { close(file) }
         var rest = Array(text.utf8)[...]
@@ -92,7 +94,8 @@ final class PinnedFolder: Sendable {
             }
             rest = rest.dropFirst(max(0, count))
         }
-        guard !isSynced || fsync(file) == 0, renameat(descriptor, temporary, descriptor, name) == 0,
+        guard fchmod(file, mode) == 0, !isSynced || fsync(file) == 0,
+            renameat(descriptor, temporary, descriptor, name) == 0,
             !isSynced || fsync(descriptor) == 0
         else { throw .file("write", "\(path)/\(name)") }
     }
@@ -156,9 +159,9 @@ extension PrefetchError {
         PrefetchError(
             .cacheUnavailable, "\(path) \(fault), so it is not used",
             hint: fault.hasPrefix("belongs")
-                ? "run the command as that user, choose another folder with --cache, or name a Redis with --redis"
+                ? "run the command as that user, or name another folder for the state of runs: --state DIR"
                 : fault.hasPrefix("can be written")
-                    ? "if you trust what is in it: chmod go-w '\(path)'"
-                    : "remove it, choose another folder with --cache, or name a Redis with --redis")
+                    ? "if nobody else has written there: chmod go-w '\(path)'"
+                    : "remove it, or name another folder for the state of runs: --state DIR")
     }
 }

@@ -1,10 +1,8 @@
 internal import Glibc
 package import Redis
 
-/// One user's reference to the redis-server of a cache folder: its data is in `.prefetch/redis`, it listens on a Unix socket only, and it
-/// lives until the last user leaves.
-///
-/// The data was created by this user on this machine, or is trusted explicitly (``CacheAdmission``).
+/// One user's reference to the redis-server of a cache: its data is in the state of the cache's runs (``RunState``), it listens on a Unix
+/// socket only, and it lives until the last user leaves.
 ///
 /// The process that gets the lock starts the server, which inherits the lock: it is free again when the server has really ended, whichever
 /// process dies. The kernel ends the server with its owner (SIGTERM: the append-only file is complete); within 100 ms another user takes
@@ -27,8 +25,6 @@ package actor PrivateRedis {
     nonisolated let folder: PrivateRedisFolder
     nonisolated let socket: String
     nonisolated let searchPath: String
-    /// Whether a server that is gone is restarted.
-    private let startsServer: Bool
     nonisolated let children = ChildProcesses()
     private let onFailure: @Sendable (PrefetchError) -> Void
     private var server: Server?
@@ -38,10 +34,9 @@ package actor PrivateRedis {
     private(set) var isLeaving = false
 
     private init(
-        folder: PrivateRedisFolder, socket: String, searchPath: String, startsServer: Bool,
+        folder: PrivateRedisFolder, socket: String, searchPath: String,
         onFailure: @escaping @Sendable (PrefetchError) -> Void
     ) {
-        self.startsServer = startsServer
         self.folder = folder
         self.socket = socket
         self.searchPath = searchPath
@@ -55,39 +50,32 @@ package actor PrivateRedis {
     ///
     /// Every success must be followed by ``leave()``; without it the server ends with the process.
     /// - Parameters:
-    ///   - cache: the folder; created if missing.
-    ///   - admission: terms for its data.
+    ///   - state: that of the cache's runs.
     ///   - waitLimit: timeout for a server that is starting or ending; default 5 s.
     ///   - searchPath: where redis-server is searched; default PATH.
     ///   - willStart: called before a server is started that is going to be ready within milliseconds, since it has little to load.
     ///   - onFailure: called once when the server cannot be kept running; every command fails from then on.
     /// - Returns: a user of the server.
     /// - Throws: `redisUnavailable` (no redis-server or too old, or it does not start, or it is another host's),
-    ///   `cacheUnavailable` (the folder cannot be created, or something in it is not private to this user), `configuration` (no state
-    ///   folder), `notFound` (no server runs, and none may be started), `inputOutput`, and `stopped` when cancelled.
+    ///   `cacheUnavailable` (something in the state is not private to this user), `inputOutput`, and `stopped` when cancelled.
     package static func attach(
-        cache: String, admission: CacheAdmission, waitLimit: Duration = PrivateRedis.waitLimit,
+        _ state: RunState, waitLimit: Duration = PrivateRedis.waitLimit,
         searchPath: String? = nil, willStart: (RedisConfiguration) async -> Void = { _ in },
         onFailure: @escaping @Sendable (PrefetchError) -> Void = { _ in }
     ) async throws(PrefetchError) -> PrivateRedis {
-        let folder = try await PrivateRedisFolder.admit(cache: cache, admission)
+        let folder = try state.redis()
         let searchPath = searchPath ?? getenv("PATH").map { String(cString: $0) } ?? "/usr/local/bin:/usr/bin:/bin"
         var probes = [folder.socket: ServerProbe(socket: folder.socket)]
         var deadline = ContinuousClock.now + waitLimit
         while true {
             if let lock = try LockFile.take(PrivateRedisFolder.lockName, in: folder.data) {
-                guard admission.startsServer else {
-                    lock.release()
-                    throw PrivateRedisFolder.notNamed(folder.cache)
-                }
                 let user = PrivateRedis(
-                    folder: folder, socket: folder.socket, searchPath: searchPath, startsServer: true,
-                    onFailure: onFailure)
+                    folder: folder, socket: folder.socket, searchPath: searchPath, onFailure: onFailure)
                 if folder.dataSize < smallData { await willStart(user.configuration) }
                 try await user.own(lock)
                 return user
             }
-            // The folder may have another path where the server was started: in another container.
+            // The state may have another path where the server was started: in another container.
             let record = folder.record
             if let other = record?.socket, probes[other] == nil, folder.isOurs(socket: other) {
                 probes[other] = ServerProbe(socket: other)
@@ -96,8 +84,7 @@ package actor PrivateRedis {
                 switch await probe.state() {
                 case .ready:
                     let user = PrivateRedis(
-                        folder: folder, socket: socket, searchPath: searchPath, startsServer: admission.startsServer,
-                        onFailure: onFailure)
+                        folder: folder, socket: socket, searchPath: searchPath, onFailure: onFailure)
                     await user.startWatching()
                     return user
                 case .loading: deadline = ContinuousClock.now + waitLimit
@@ -112,9 +99,6 @@ package actor PrivateRedis {
             }
         }
     }
-
-    /// Whether a folder has the data of a private server, created by any user.
-    package static func isOurs(cache: String) -> Bool { PrivateRedisFolder.exists(in: cache) }
 
     package var isOwner: Bool { server != nil }
 
@@ -155,7 +139,6 @@ package actor PrivateRedis {
     }
 
     private func startWatching() {
-        guard startsServer else { return }
         watch = Task { [weak self] in
             while !Task.isCancelled {
                 if let child = await self?.server?.child {

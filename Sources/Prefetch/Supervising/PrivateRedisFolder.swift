@@ -1,7 +1,7 @@
 internal import Glibc
 internal import WebImage
 
-/// `.prefetch/redis` of a cache, held open: append-only file, log, lock and socket of its private server. Private to this user (0700).
+/// `redis` of a run's state, held open: append-only file, log, lock and socket of the private server. Private to this user (0700).
 struct PrivateRedisFolder: Sendable {
     static let name = "redis"
     static let lockName = "server.lock"
@@ -43,13 +43,8 @@ struct PrivateRedisFolder: Sendable {
         let near = "\(data.path)/\(Self.socketName)"
         // Clients connect by path: no other user may be able to replace a folder on the way.
         let isNear = near.utf8.count <= Self.maxSocketPath && Self.isPrivate(data.path)
-        socket = isNear ? near : try Self.shortSocket(for: cache)
+        socket = isNear ? near : try Self.shortSocket(for: data.path)
         boundSocket = isNear ? Self.socketName : socket
-    }
-
-    static func exists(in cache: String) -> Bool {
-        var status = stat()
-        return lstat("\(cache)/.prefetch/\(name)", &status) == 0
     }
 
     /// Written by the process that started the server.
@@ -86,8 +81,8 @@ struct PrivateRedisFolder: Sendable {
 
     private static var shortFolder: String { "/tmp/prefetch-\(geteuid())" }
 
-    /// Derived from the path of the cache alone, so that later owners listen at the same path.
-    private static func shortSocket(for cache: String) throws(PrefetchError) -> String {
+    /// Derived from the path of the folder alone, so that later owners listen at the same path.
+    private static func shortSocket(for data: String) throws(PrefetchError) -> String {
         let folder = shortFolder
         guard mkdir(folder, 0o700) == 0 || errno == EEXIST else { throw .file("make", folder) }
         var status = stat()
@@ -95,12 +90,13 @@ struct PrivateRedisFolder: Sendable {
         guard lstat(folder, &status) == 0, status.st_mode & (S_IFMT | 0o077) == S_IFDIR, status.st_uid == geteuid()
         else {
             throw PrefetchError(
-                .cacheUnavailable, "\(folder), for the socket of \(cache), does not belong to this user alone",
-                hint: "remove it, or use a cache with a path under \(maxSocketPath - 30) bytes below folders that only "
-                    + "this user may write")
+                .cacheUnavailable, "\(folder), for the socket of \(data), does not belong to this user alone",
+                hint:
+                    "remove it, or name a folder with a path under \(maxSocketPath - 50) bytes below folders that only this "
+                    + "user may write: --state DIR")
         }
         let hasher = SHA256Hasher()
-        cache.utf8.withContiguousStorageIfAvailable { hasher.update(UnsafeRawBufferPointer($0)) }
+        data.utf8.withContiguousStorageIfAvailable { hasher.update(UnsafeRawBufferPointer($0)) }
         return "\(folder)/\(hasher.finishedHex().prefix(16)).sock"
     }
 }

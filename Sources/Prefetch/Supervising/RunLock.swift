@@ -20,9 +20,9 @@ package final class RunLock: Sendable {
         gate.withLock { $0?.release() }
     }
 
-    /// Registers a user of a cache, until the last reference goes or the process ends. Waits while another `run` still reaps, 30 s at most.
-    package static func acquire(cache: String) async throws(PrefetchError) -> RunLock {
-        let folder = try CacheControl(cache: cache).folder
+    /// Registers a run, until the last reference goes or the process ends. Waits while another `run` still reaps, 30 s at most.
+    package static func acquire(_ state: RunState) async throws(PrefetchError) -> RunLock {
+        let folder = state.folder
         let gate = try await take("run.gate", in: folder, shared: false)
         if let users = try LockFile.take("run.lock", in: folder) {
             return RunLock(isAlone: true, users: users, gate: gate)

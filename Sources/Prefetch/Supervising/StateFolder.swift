@@ -1,12 +1,18 @@
 internal import Glibc
 
-/// The folder for data of this user on this machine: `$XDG_STATE_HOME/prefetch`, by default `~/.local/state/prefetch`.
+/// The folder for what this user's runs keep: a given one, or `$XDG_STATE_HOME/prefetch`, by default `~/.local/state/prefetch`.
 package struct StateFolder: Sendable {
     /// Absolute; nil if neither a variable nor the user database names a home.
-    let path: String?
+    package let path: String?
 
     /// * `path`: created when it is first used; nil for a user without one.
-    package init(path: String?) { self.path = path }
+    package init(path: String?) {
+        self.path = path.map { path in
+            guard path.utf8.first != UInt8(ascii: "/"), let here = getcwd(nil, 0) else { return path }
+            defer { free(here) }
+            return "\(String(cString: here))/\(path)"
+        }
+    }
 
     /// By the XDG Base Directory Specification, which treats a relative path as unset.
     package init(variable: (String) -> String?) {
@@ -20,8 +26,16 @@ package struct StateFolder: Sendable {
 
     package static var ofUser: StateFolder { StateFolder { getenv($0).map { String(cString: $0) } } }
 
+    /// Opens it where it exists.
+    /// - Throws: `cacheUnavailable` if it is not private to this user.
+    func existing() throws(PrefetchError) -> PinnedFolder? {
+        var status = stat()
+        guard let path, lstat(path, &status) == 0 else { return nil }
+        return try pinned(path)
+    }
+
     /// Opens it, creating it with the mode 0700 if missing.
-    /// - Throws: `configuration` if it cannot be created, or is not private to this user.
+    /// - Throws: `cacheUnavailable` if it cannot be created, or is not private to this user.
     func open() throws(PrefetchError) -> PinnedFolder {
         guard let path else {
             throw Self.unusable("this user has no home folder")
@@ -32,6 +46,20 @@ package struct StateFolder: Sendable {
                 throw Self.unusable(PrefetchError.file("make", path).message)
             }
         }
+        return try pinned(path)
+    }
+
+    /// The folder for copies of lists whose batches are in another Redis, created if missing.
+    /// - Throws: as ``open()``.
+    package func lists() throws(PrefetchError) -> String {
+        let folder = try open()
+        try folder.make("lists", mode: 0o700)
+        guard let lists = try folder.folder("lists") else { throw .file("open", "\(folder.path)/lists") }
+        if let fault = PinnedFolder.fault(of: lists.status, isFolder: true) { throw .notOurs(lists.path, fault) }
+        return lists.path
+    }
+
+    private func pinned(_ path: String) throws(PrefetchError) -> PinnedFolder {
         var status = stat()
         guard lstat(path, &status) == 0 else { throw Self.unusable(PrefetchError.file("open", path).message) }
         let folder: PinnedFolder
@@ -48,9 +76,8 @@ package struct StateFolder: Sendable {
 
     private static func unusable(_ reason: String) -> PrefetchError {
         PrefetchError(
-            .configuration, "the list of the caches that this user has made cannot be kept: \(reason)",
-            hint: "set XDG_STATE_HOME to a folder that you may write, or trust the folders you name: "
-                + "--trust-cache (PREFETCH_TRUST_CACHE=1), or name a Redis with --redis")
+            .cacheUnavailable, "the state of runs cannot be kept: \(reason)",
+            hint: "name a folder that only this user may write: --state DIR (PREFETCH_STATE), or a Redis: --redis URL")
     }
 
     private static func makeParents(of path: String) throws(PrefetchError) {

@@ -24,6 +24,8 @@ final class ClaimLoop {
     private(set) var lacksWork = false
     /// How often it found no room, or was paused.
     private(set) var looks = 0
+    /// The pause after a bell that rang for others.
+    private var pause = Duration.milliseconds(2)
     /// Time of the last claim with jobs, and the factor for the size of the next.
     private var claimedAt = ContinuousClock.now
     private var reach = 1
@@ -41,6 +43,8 @@ final class ClaimLoop {
 
     /// * `above`: the lowest priority of this worker's batches, if it is the turn of a higher one.
     func heed(above: PrefetchPriority?) {
+        // A worker of a run has its batch alone.
+        guard worker.configuration.notes == nil else { return }
         self.above = above
         if above != nil { worker.jobs.room.ring() }
     }
@@ -58,6 +62,13 @@ final class ClaimLoop {
             }
             await worker.hold.wait()
             await agree()
+            let run = worker.configuration.notes
+            let batch = run?.batch
+            guard run == nil || batch != nil else {
+                // It is started beside the run's Redis, a moment before the run opens its batch.
+                await jobs.room.wait(atMost: .milliseconds(3))
+                continue
+            }
             guard let share = await share() else {
                 looks += 1
                 await jobs.room.wait(atMost: .milliseconds(200))
@@ -67,11 +78,11 @@ final class ClaimLoop {
             let result = await persist { queue async throws(RedisError) in
                 try await queue.jobs.claim(
                     worker: name, sequence: next, count: share.jobs, lease: worker.configuration.lease,
-                    urls: share.urls, above: share.above)
+                    urls: share.urls, above: share.above, batch: batch)
             }
             switch result {
             case .claimed(let claims) where !claims.isEmpty:
-                (claimedAt, lacksWork) = (.now, false)
+                (claimedAt, lacksWork, pause) = (.now, false, .milliseconds(2))
                 for claim in claims {
                     let run = JobRun(claim: claim, worker: name)
                     let entry = jobs.add(run)
@@ -157,8 +168,9 @@ final class ClaimLoop {
                     ["BLMOVE", bell, bell, "RIGHT", "RIGHT", RedisArgument("\(seconds)")], timeout: .seconds(seconds),
                     since: interrupts)
                 guard !reply.isNull else { continue }
-                // Another worker may have taken the last job since the bell rang.
-                try? await Task.sleep(for: .milliseconds(2))
+                // Another worker may have taken the last job since the bell rang, or it rings for a batch that this worker is not for.
+                try? await Task.sleep(for: pause)
+                pause = min(pause * 2, .milliseconds(200))
             } catch {
                 if error.code != .interrupted { try? await Task.sleep(for: .milliseconds(200)) }
             }

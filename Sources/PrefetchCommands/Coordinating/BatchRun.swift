@@ -22,14 +22,17 @@ struct BatchRun: Sendable {
     init(
         command: RunCommand, list: URLList, batch: BatchSettings, fetch: FetchSettings, workerCount: Int,
         report: (@Sendable (PrefetchQueue, BatchStatus) async throws -> Int32)? = nil
-    ) throws(PrefetchError) {
-        settings = try command.settings(fetch, workers: workerCount)
+    ) {
+        settings = command.settings(fetch, workers: workerCount)
         source = .list(list, batch, cache: command.cache)
         self.report = report
     }
 
     func run() async throws {
-        let lock = try await RunLock.acquire(cache: settings.cache)
+        let state = try RunState.open(settings.cache, in: StateOption.folder(settings.state)) {
+            Console.note("note: \($0)")
+        }
+        let lock = try await RunLock.acquire(state)
         // The lock is given up with its last reference: not before the run is over.
         defer { withExtendedLifetime(lock) {} }
         let workers = try RunWorkers(settings)
@@ -38,7 +41,7 @@ struct BatchRun: Sendable {
         let code: Int32
         do {
             let server = try await PrivateRedis.attach(
-                cache: settings.cache, admission: settings.admission,
+                state,
                 willStart: { if source.isKnownToHaveURLs { await workers.startAhead(of: $0) } }
             ) { redisFailure.note($0) }
             let opened = try await Session(attachment: server, queue: settings.queue)
@@ -82,6 +85,9 @@ struct BatchRun: Sendable {
             _ = try await batch.feed({ _ in })
             return try await finish(queue, try await status(of: batch, queue), stop)
         }
+        if lock.isAlone, settings.verbosity > .quiet, let text = try await waiting(beside: batch.id, queue) {
+            Console.note(text)
+        }
         workers.begin(session, batch.id)
         let failure = await work(queue, batch, workers.supervisor, stop, redisFailure)
         await workers.end()
@@ -97,6 +103,15 @@ struct BatchRun: Sendable {
                 hint: "the same command again continues")
         }
         return try await finish(queue, status, stop)
+    }
+
+    /// The unfinished batches of this cache that this run does not touch.
+    private func waiting(beside id: String, _ queue: PrefetchQueue) async throws -> String? {
+        let others = try await queue.catalog.running().filter { $0 != id }
+        guard let newest = try await queue.batches.statuses(of: others).max(by: { $0.created < $1.created }) else {
+            return nil
+        }
+        return BatchText.waiting(newest, others: others.count - 1, settings.location)
     }
 
     /// - Throws: `notFound` if Redis has lost it.

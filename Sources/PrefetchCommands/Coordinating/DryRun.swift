@@ -27,7 +27,7 @@ struct DryRun {
         let folder = String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
         defer { try? FileManager.default.removeItem(atPath: folder) }
         let list = try GivenList(
-            files, cache: nil, folder: folder, table: table, limit: limit
+            files, kept: .folder(folder), table: table, limit: limit
         ).list
         let disk: DiskCache? =
             if let cache, access(cache, F_OK) == 0 { try CacheOpening.forReading(cache, readOnly) } else { nil }

@@ -11,19 +11,15 @@ struct GivenList: Sendable {
     /// Reads the list.
     ///
     /// * `paths`: files of ``ListPaths``.
-    /// * `cache`: where copies are kept; nil: TMPDIR.
-    /// * `folder`: where copies are kept instead.
+    /// * `kept`: where copies are kept.
     /// * `copy`: the only path's content, where that was copied already.
     /// * `limit`: the list is cut behind so many entries.
     /// - Throws: `notFound`, `unreadableList`, also where it has no URL; `inputOutput`, `cacheUnavailable` where it
     ///   cannot be copied. No copy is left then.
     init(
-        _ paths: [String], copy: String? = nil, cache: String?, folder: String? = nil, table: TableOptions,
-        limit: Int? = nil
+        _ paths: [String], copy: String? = nil, kept: ListFolder, table: TableOptions, limit: Int? = nil
     ) throws(PrefetchError) {
-        let place = { () throws(PrefetchError) -> String in
-            if let folder { folder } else { try Self.folder(cache) }
-        }
+        let place = { () throws(PrefetchError) -> String in try kept.make() }
         guard paths.count == 1, let path = paths.first else {
             let joined = try Self.join(paths, place, table)
             var list = try URLList(path: joined)
@@ -69,12 +65,12 @@ struct GivenList: Sendable {
 
     /// A list that comes through a pipe, where it is one of lines.
     /// - Returns: the pipe, or the copy of all of it where it has to be whole first; nil: it is no pipe.
-    /// - Throws: as ``init(_:copy:cache:folder:table:limit:)``.
+    /// - Throws: as ``init(_:copy:kept:table:limit:)``.
     static func pipe(
-        _ paths: [String], cache: String?, table: TableOptions
+        _ paths: [String], kept: ListFolder, table: TableOptions
     ) throws(PrefetchError) -> (pipe: ListPipe?, copy: String)? {
         guard paths.count == 1, let path = paths.first, ListFile.isStream(path) else { return nil }
-        let pipe = try ListPipe(path, into: folder(cache), format: table.inputFormat) { tellWaiting(path) }
+        let pipe = try ListPipe(path, into: kept.make(), format: table.inputFormat) { tellWaiting(path) }
         do throws(PrefetchError) {
             if pipe.isOfLines,
                 try ListImport(path: pipe.path, name: pipe.name, isSpooled: true, options: table.options) == nil
@@ -128,11 +124,6 @@ struct GivenList: Sendable {
         return try ListImport(path: path, options: table.options) != nil
     }
 
-    /// Copies what can be read only once; says on a terminal that it waits for a FIFO.
-    static func copy(_ path: String, cache: String?) throws(PrefetchError) -> String {
-        try ListFile.copy(path, into: folder(cache)) { tellWaiting(path) }
-    }
-
     /// What `--list` of a command names, as a path that can be read several times while the command runs.
     /// - Throws: as ``ListFile/repeatable(_:waiting:)``.
     static func repeatable(_ path: String?) throws(PrefetchError) -> String? {
@@ -144,12 +135,6 @@ struct GivenList: Sendable {
     static func tellWaiting(_ path: String) {
         guard isatty(STDERR_FILENO) == 1 else { return }
         Console.note("waiting for a writer of \(TerminalText.escaped(path))")
-    }
-
-    /// Where lists are kept that are no files of the person's own: in the cache folder, or where there is none in TMPDIR.
-    private static func folder(_ cache: String?) throws(PrefetchError) -> String {
-        guard let cache else { return ListFile.temporaryFolder }
-        return try ListFolder.make(inCache: cache)
     }
 
     /// Several lists as one, in this order; returns its path.
@@ -196,5 +181,26 @@ struct GivenList: Sendable {
         let format = table.inputFormat
         let isNamed = format == .jsonl || format == .plain
         return (try URLList(path: list, format: isNamed ? format : .auto, origin: (name, found)), header.unused)
+    }
+}
+
+/// Where lists are kept that are no files of the person's own.
+enum ListFolder {
+    /// With the state of a cache's runs.
+    case state(of: String, StateFolder)
+    case folder(String)
+
+    /// In TMPDIR, where no cache is named.
+    static func of(_ location: RedisLocation) -> ListFolder {
+        location.cacheFolder.map { .state(of: $0, location.stateFolder) } ?? .folder(ListFile.temporaryFolder)
+    }
+
+    /// Creates it if missing, and the cache with it; returns its path.
+    func make() throws(PrefetchError) -> String {
+        switch self {
+        case .state(let cache, let state):
+            try RunState.open(cache, in: state) { Console.note("note: \($0)") }.lists()
+        case .folder(let path): path
+        }
     }
 }

@@ -67,17 +67,7 @@ struct RetryCommand: AsyncParsableCommand {
             try refuseOptionsOfWorkers()
             try await Session.with(location) { session in try await queue(session, list) }
         case .cache(let folder):
-            guard PrivateRedis.isOurs(cache: folder) else {
-                throw PrefetchError(
-                    .notFound, "\(folder) has no batches: it is not a cache of prefetch",
-                    hint: "make one: prefetch-coord run urls.txt --cache \(Shell.quoted(folder))")
-            }
-            let admission = try location.admission()
-            guard admission.startsServer else {
-                throw PrefetchError(
-                    .notFound, "\(folder) was not named, so its Redis is not started",
-                    hint: "name the folder: \(Shell.program) retry --cache \(Shell.quoted(folder))")
-            }
+            guard RunState.exists(folder, in: location.stateFolder) else { throw Session.noRun(folder) }
             let outputs = try output.targets()
             for target in outputs { try target.check() }
             var changes = try self.changes.settings()
@@ -87,7 +77,7 @@ struct RetryCommand: AsyncParsableCommand {
                 Console.note("warning: \(warning)")
             }
             let settings = RunSettings(
-                cache: folder, admission: admission, queue: location.queue,
+                cache: folder, state: location.state, queue: location.queue,
                 workers: workers ?? RunCommand.defaultWorkers,
                 allowFailures: allowFailures, json: json,
                 progress: progress.mode(verbosity.level), isColoured: progress.isColoured,

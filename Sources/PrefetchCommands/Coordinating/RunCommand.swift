@@ -33,8 +33,8 @@ struct RunCommand: AsyncParsableCommand {
     @Option(help: .folder("Cache folder."))
     var cache = "./cache"
 
-    @Flag(help: TrustOption.help)
-    var trustCache = false
+    @Option(help: StateOption.help, completion: .directory)
+    var state: String?
 
     @Option(
         name: [.customShort("n"), .long], help: .count("Worker processes, 1 to 256. (default: one per core, at most 4)")
@@ -63,6 +63,7 @@ struct RunCommand: AsyncParsableCommand {
         try progress.check(verbosity.level)
         if let workers, !(1...256).contains(workers) { throw ValidationError("--workers is a number from 1 to 256") }
         guard !cache.isEmpty else { throw ValidationError("--cache needs a folder") }
+        if let state, state.isEmpty { throw ValidationError("--state needs a folder") }
     }
 
     func run() async throws {
@@ -82,7 +83,8 @@ struct RunCommand: AsyncParsableCommand {
         let disk = try CacheOpening.forWriting(cache, fetch.prepareCache())
         for warning in disk.warnings { Console.note("warning: \(warning)") }
         if list == nil { list = try givenList(files) }
-        guard let list else { return }
+        guard var list else { return }
+        list.keepCopy(in: try ListFolder.state(of: cache, StateOption.folder(state)).make())
         for target in try output.targets() {
             try await target.check(
                 overwrites: output.replacing.overwrite, lists: files + [list.path],
@@ -126,16 +128,14 @@ struct RunCommand: AsyncParsableCommand {
 
     private func givenList(_ files: [String]) throws(PrefetchError) -> URLList {
         try GivenList(
-            files, cache: cache, table: tableWithCaptions, limit: part.limit
+            files, kept: .state(of: cache, StateOption.folder(state)), table: tableWithCaptions, limit: part.limit
         ).list
     }
 
     /// The options that are not about the list.
-    func settings(_ fetch: FetchSettings, workers: Int) throws(PrefetchError) -> RunSettings {
-        let trust = try RedisLocation.trust(isGiven: trustCache)
-        return RunSettings(
-            cache: Shell.path(cache),
-            admission: CacheAdmission(trust: trust, state: .ofUser, notice: { Console.note("warning: \($0)") }),
+    func settings(_ fetch: FetchSettings, workers: Int) -> RunSettings {
+        RunSettings(
+            cache: Shell.path(cache), state: state,
             workers: workers, allowFailures: allowFailures, json: json,
             progress: progress.mode(verbosity.level), isColoured: progress.isColoured, verbosity: verbosity.level,
             fetch: fetch, outputs: (try? output.targets()) ?? [],

@@ -4,8 +4,8 @@ internal import Prefetch
 struct RunSettings: Sendable {
     /// The cache folder.
     var cache: String
-    /// On what terms its private Redis is used.
-    var admission: CacheAdmission
+    /// The folder for the state of runs, where one was named.
+    var state: String?
     /// The queue in the private Redis.
     var queue = "default"
     /// Worker processes.
@@ -26,6 +26,8 @@ struct RunSettings: Sendable {
 
     /// What a command needs to find the same cache and queue, as it has to be typed.
     var location: String {
-        "--cache \(Shell.quoted(Shell.path(cache)))" + (queue == "default" ? "" : " --queue \(queue)")
+        "--cache \(Shell.quoted(Shell.path(cache)))"
+            + (state.map { " --state \(Shell.quoted(Shell.path($0)))" } ?? "")
+            + (queue == "default" ? "" : " --queue \(queue)")
     }
 }

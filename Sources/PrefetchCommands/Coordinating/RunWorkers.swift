@@ -8,6 +8,7 @@ final class RunWorkers: Sendable {
     let supervisor: WorkerSupervisor
     private let place: Place
     private let document: InheritedDocument
+    private let notes: DecodeNotes
     private let output: WorkerOutput?
 
     /// What is known one after the other: the address of Redis, the queue, the batch.
@@ -22,6 +23,7 @@ final class RunWorkers: Sendable {
         orders.tellsResult = settings.verbosity == .verbose
         document = try InheritedDocument(orders.encoded)
         let notes = try DecodeNotes(workers: settings.workers)
+        self.notes = notes
         let output = WorkerOutput(isNeeded: settings.progress == .tty || settings.progress == .json)
         self.output = output
         let place = Place()
@@ -59,6 +61,7 @@ final class RunWorkers: Sendable {
     func begin(_ session: Session, _ id: String) {
         place.redis.withLock { $0 = session.redis }
         place.batch.withLock { $0 = (session.queue, id) }
+        notes.set(batch: id)
     }
 
     /// The names under which they are registered.

@@ -78,18 +78,19 @@ struct SubmitCommand: AsyncParsableCommand {
         if wait, progress.mode(verbosity.level) == .json { Console.noteAsJSON() }
         let piped =
             resume || part.limit != nil
-            ? nil : try GivenList.pipe(files, cache: location.cacheFolder, table: table)
+            ? nil : try GivenList.pipe(files, kept: .of(location), table: table)
         let pipe = piped?.pipe
         let given = try pipe == nil ? givenList(files, copy: piped?.copy) : nil
-        guard let list = pipe?.list ?? given?.list else { return }
-        if BatchSubmission.asksForHits(list, batch.options), location.cacheFolder == nil {
+        guard let read = pipe?.list ?? given?.list else { return }
+        if BatchSubmission.asksForHits(read, batch.options), location.cacheFolder == nil {
             throw ValidationError(
                 "queryDiskSync reads the cache while the list is queued: name it with --cache DIR")
         }
-        BatchSubmission.warn(of: list.lineOptions, batch.options)
+        BatchSubmission.warn(of: read.lineOptions, batch.options)
         // With --cache alone the private Redis of that folder is made where it is missing.
         let redis = try location.placeOfWorker()
         if case .cache(let folder) = redis { _ = try CacheOpening.forWriting(folder) }
+        let list = pipe == nil ? try keepingCopy(of: read, redis) : read
         let stop = StopRequest()
         TerminationSignals.install { signal, count in stop.request(signal: signal, count: count) }
         let name = GivenList.words(files, list) + (files.contains(where: ListFile.isStream) ? "" : part.words)
@@ -130,10 +131,22 @@ struct SubmitCommand: AsyncParsableCommand {
         }
     }
 
+    /// The list, of which a copy is made while it is fed.
+    private func keepingCopy(of list: URLList, _ redis: RedisLocation.Place) throws(PrefetchError) -> URLList {
+        var list = list
+        switch redis {
+        case .cache(let folder): list.keepCopy(in: try ListFolder.state(of: folder, location.stateFolder).make())
+        case .server:
+            // Results are elsewhere: a user without a state folder has to keep the list.
+            if let folder = try? location.stateFolder.lists() { list.keepCopy(in: folder) }
+        }
+        return list
+    }
+
     /// The list, read and checked.
     private func givenList(_ files: [String], copy: String?) throws(PrefetchError) -> GivenList {
         try GivenList(
-            files, copy: copy, cache: location.cacheFolder, table: table, limit: part.limit)
+            files, copy: copy, kept: .of(location), table: table, limit: part.limit)
     }
 
     /// The batch of this list that is not sealed.

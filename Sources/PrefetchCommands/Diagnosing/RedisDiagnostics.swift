@@ -22,19 +22,10 @@ struct RedisDiagnostics: Sendable {
 
     /// The private server of a cache, started for the check if it is not running.
     private func ownServer(_ folder: String) async throws(PrefetchError) -> [Finding] {
-        guard PrivateRedis.isOurs(cache: folder) else {
+        guard let state = try RunState.existing(folder, in: location.stateFolder) else {
             return [Finding(.ok, "redis", "\(folder) has no private Redis yet; run makes one")]
         }
-        var admission = try location.admission()
-        // A check changes nothing.
-        admission.movesAside = false
-        let attachment: PrivateRedis
-        do throws(PrefetchError) {
-            attachment = try await PrivateRedis.attach(cache: folder, admission: admission, waitLimit: Session.soon)
-        } catch {
-            guard error.kind == .notFound else { throw error }
-            return [Finding(.ok, "redis", "the private one of \(folder) is not running; name it to check it: --cache")]
-        }
+        let attachment = try await PrivateRedis.attach(state, waitLimit: Session.soon)
         let findings = await server(attachment.configuration)
         await attachment.leave()
         return findings

@@ -28,7 +28,7 @@ struct Settings: Record {
     static let fields: [Field<Settings>] =
         [.version]
         + [
-            "redis", "cache", "queue", "redis_password_file", "trust_cache", "progress", "allow_net", "log_format",
+            "redis", "cache", "state", "queue", "redis_password_file", "progress", "allow_net", "log_format",
         ].map { name in .ifKnown(name) { settings in settings.all.first { $0.name == name } } }
 
     var sheet: Sheet {
@@ -36,16 +36,6 @@ struct Settings: Record {
         sheet.add(table: all)
         sheet.add(unknown.map { "unknown: \($0)" })
         return sheet
-    }
-
-    private static func trust(
-        _ location: RedisLocation, _ environment: [String: String]
-    ) throws(PrefetchError) -> Setting {
-        switch try RedisLocation.trust(isGiven: location.trustCache, environment: environment) {
-        case .none: Setting(name: "trust_cache", value: "no", origin: "default")
-        case .given: Setting(name: "trust_cache", value: "yes", origin: "--trust-cache")
-        case .standing: Setting(name: "trust_cache", value: "yes", origin: "environment PREFETCH_TRUST_CACHE")
-        }
     }
 
     /// All settings, each by the rule of the commands that use it.
@@ -60,7 +50,7 @@ struct Settings: Record {
             }
             return Setting(name: name, value: otherwise, origin: otherwise == nil ? "not set" : "default")
         }
-        let isOurs = PrivateRedis.isOurs(cache: "./cache")
+        let isOurs = RunState.exists("./cache", in: location.stateFolder)
         var redis = Setting(name: "redis", value: nil, origin: "")
         switch try location.place() {
         case .server(let configuration):
@@ -75,19 +65,21 @@ struct Settings: Record {
             redis.origin =
                 location.cache != nil
                 ? "--cache"
-                : named("PREFETCH_CACHE") != nil ? "environment PREFETCH_CACHE" : "./cache has one, used while it runs"
+                : named("PREFETCH_CACHE") != nil ? "environment PREFETCH_CACHE" : "./cache has one"
         }
         var cache = setting(
             "cache", option: ("--cache", location.cache), variable: "PREFETCH_CACHE", otherwise: "./cache")
         if cache.origin == "default", isOurs { cache.origin = "./cache has a private Redis" }
         return [
             redis, cache,
+            setting(
+                "state", option: ("--state", location.state), variable: "PREFETCH_STATE",
+                otherwise: StateFolder.ofUser.path),
             Setting(
                 name: "queue", value: location.queue, origin: location.queue == "default" ? "default" : "--queue"),
             setting(
                 "redis_password_file", option: ("--redis-password-file", location.redisPasswordFile),
                 variable: "PREFETCH_REDIS_PASSWORD_FILE", otherwise: nil),
-            try trust(location, environment),
             setting("progress", option: nil, variable: "PREFETCH_PROGRESS", otherwise: "auto"),
         ]
             + FetchSettings.variables.map {

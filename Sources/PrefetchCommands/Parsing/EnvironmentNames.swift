@@ -8,10 +8,7 @@ enum EnvironmentNames {
             ("PREFETCH_REDIS_URL", "the Redis of the queue, as --redis"),
             ("PREFETCH_REDIS_PASSWORD_FILE", "a file with its password, as --redis-password-file"),
             ("PREFETCH_CACHE", "the cache folder, as --cache"),
-            (
-                "PREFETCH_TRUST_CACHE",
-                "1: use the queue of a cache folder that another user or machine made, as --trust-cache"
-            ),
+            ("PREFETCH_STATE", "the folder for what runs keep, as --state"),
             ("PREFETCH_PROGRESS", "how progress is printed, as --progress"),
         ] + FetchSettings.variables.map { ($0.about.variable, "as \($0.about.flag)") }
 

@@ -1,10 +1,10 @@
 internal import ArgumentParser
 internal import FoundationEssentials
-internal import Prefetch
+package import Prefetch
 internal import Redis
 
 /// Which Redis a command talks to: `--redis`, `--cache`, then PREFETCH_REDIS_URL, PREFETCH_CACHE, REDIS_URL, then `./cache` if it
-/// has a private Redis, which is used only while it runs, then a Redis on this machine.
+/// was used by runs of this user, then a Redis on this machine.
 struct RedisLocation: ParsableArguments {
     @Option(
         help: .url(
@@ -14,15 +14,15 @@ struct RedisLocation: ParsableArguments {
 
     @Option(
         help: .folder(
-            "Cache folder; its private Redis is used if --redis is not given. (default: PREFETCH_CACHE, or ./cache while a run uses it)"
+            "Cache folder; its private Redis is used if --redis is not given. (default: PREFETCH_CACHE, or ./cache after a run)"
         ), completion: .directory)
     var cache: String?
 
     @Option(help: .name("Queue in Redis."))
     var queue = "default"
 
-    @Flag(help: TrustOption.help)
-    var trustCache = false
+    @Option(help: StateOption.help, completion: .directory)
+    var state: String?
 
     @Option(help: .file("File with the password of Redis."), completion: .file())
     var redisPasswordFile: String?
@@ -46,6 +46,7 @@ struct RedisLocation: ParsableArguments {
             throw ValidationError("--queue is 1 to 64 letters, digits, '_' or '-'")
         }
         if let cache, cache.isEmpty { throw ValidationError("--cache needs a folder") }
+        if let state, state.isEmpty { throw ValidationError("--state needs a folder") }
     }
 
     /// Where to go.
@@ -65,7 +66,7 @@ struct RedisLocation: ParsableArguments {
     /// of its own, those that the environment names come next.
     func placeOfWorker() throws(PrefetchError) -> Place {
         let place = try place()
-        guard case .cache(let folder) = place, !PrivateRedis.isOurs(cache: folder) else { return place }
+        guard case .cache(let folder) = place, !RunState.exists(folder, in: stateFolder) else { return place }
         let environment = ProcessInfo.processInfo.environment
         for name in ["PREFETCH_REDIS_URL", "REDIS_URL"] {
             if let url = environment[name], !url.isEmpty { return .server(try configuration(url)) }
@@ -81,7 +82,7 @@ struct RedisLocation: ParsableArguments {
         if let url = named("PREFETCH_REDIS_URL") { return .server(try configuration(url)) }
         if let folder = named("PREFETCH_CACHE") { return .cache(folder) }
         if let url = named("REDIS_URL") { return .server(try configuration(url)) }
-        if PrivateRedis.isOurs(cache: "./cache") { return .cache("./cache") }
+        if RunState.exists("./cache", in: stateFolder) { return .cache("./cache") }
         var usual = try configuration("redis://127.0.0.1:6379/0")
         usual.unavailableHint = "name the cache of your run: --cache DIR; or the Redis of your queue: --redis URL"
         return .server(usual)
@@ -90,7 +91,7 @@ struct RedisLocation: ParsableArguments {
     /// The folder of images a command works with, where one was named.
     var cacheFolder: String? {
         cache ?? ProcessInfo.processInfo.environment["PREFETCH_CACHE"]
-            ?? (PrivateRedis.isOurs(cache: "./cache") ? "./cache" : nil)
+            ?? (RunState.exists("./cache", in: stateFolder) ? "./cache" : nil)
     }
 
     /// The options of TLS that were given.
@@ -146,48 +147,34 @@ extension RedisLocation {
         }
         if let redisPasswordFile { words += " --redis-password-file \(Shell.quoted(Shell.path(redisPasswordFile)))" }
         if let cache { words += " --cache \(Shell.quoted(Shell.path(cache)))" }
-        if trustCache { words += " --trust-cache" }
+        if let state { words += " --state \(Shell.quoted(Shell.path(state)))" }
         return words + (queue == "default" ? "" : " --queue \(queue)")
     }
 }
 
-// MARK: - Trust
+// MARK: - State
 
 extension RedisLocation {
-    /// Whether the cache folder was named, by an option or the environment. For one that only lies here nothing is started.
-    private var namesCache: Bool {
-        cache != nil || ProcessInfo.processInfo.environment["PREFETCH_CACHE"].map { !$0.isEmpty } == true
-    }
+    /// Where the state of runs is.
+    var stateFolder: StateFolder { StateOption.folder(state) }
 
-    /// On what terms the private Redis of the cache folder is used.
-    /// - Throws: `configuration` where PREFETCH_TRUST_CACHE is neither yes nor no.
-    func admission() throws(PrefetchError) -> CacheAdmission {
-        var admission = CacheAdmission(
-            trust: try Self.trust(isGiven: trustCache), state: .ofUser, notice: { Console.note("warning: \($0)") })
-        admission.startsServer = namesCache
-        return admission
-    }
-
-    /// Whether a cache folder is trusted: the option, or the environment.
-    /// - Throws: `configuration` where the variable says neither.
-    static func trust(
-        isGiven: Bool, environment: [String: String] = ProcessInfo.processInfo.environment
-    ) throws(PrefetchError) -> CacheAdmission.Trust {
-        switch environment["PREFETCH_TRUST_CACHE"]?.lowercased() {
-        case "1", "true", "yes", "on": return .standing
-        case nil, "", "0", "false", "no", "off": return isGiven ? .given : .none
-        case let word?:
-            throw PrefetchError(
-                .configuration,
-                "PREFETCH_TRUST_CACHE is '\(TerminalText.escaped(word))', which is neither yes nor no",
-                hint: "set it to 1, or take it away")
-        }
+    /// The state of a cache's runs, created if missing.
+    func runState(of cache: String) throws(PrefetchError) -> RunState {
+        try RunState.open(cache, in: stateFolder) { Console.note("note: \($0)") }
     }
 }
 
-/// `--trust-cache`, which `run` has as well as the commands that look for a Redis.
-enum TrustOption {
+/// `--state`, which `run` has as well as the commands that look for a Redis.
+package enum StateOption {
     static var help: ArgumentHelp {
-        "Use the queue of a cache folder that another user or machine made; otherwise that queue is moved aside."
+        .folder(
+            "Folder for what runs keep: private Redis, copies of lists. (default: PREFETCH_STATE, or prefetch in XDG_STATE_HOME)"
+        )
+    }
+
+    /// The option, or what the environment says.
+    package static func folder(_ given: String?) -> StateFolder {
+        let named = ProcessInfo.processInfo.environment["PREFETCH_STATE"].flatMap { $0.isEmpty ? nil : $0 }
+        return (given ?? named).map { StateFolder(path: $0) } ?? .ofUser
     }
 }

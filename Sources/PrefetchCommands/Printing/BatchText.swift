@@ -146,6 +146,17 @@ package enum BatchText {
             + "\(Wording.count(status.counts.finished)) of \(Wording.count(status.total)) finished"
     }
 
+    /// That an unfinished batch of the same cache waits while another one runs.
+    /// * `others`: how many more there are.
+    /// * `location`: what a command needs to find them.
+    static func waiting(_ status: BatchStatus, others: Int, _ location: String) -> String {
+        let id = TerminalText.escaped(status.id)
+        let more = others > 0 ? ", like \(Wording.count(others, "more batch", "more batches"))" : ""
+        return "note: \(id) of this cache is unfinished (\(Wording.count(status.counts.finished)) of "
+            + "\(Wording.count(status.total)) URLs) and waits\(more): run its list again to continue it, or end it with "
+            + "\(Shell.program) cancel \(id) \(location)"
+    }
+
     /// That there is nothing to retry.
     static func nothingSkipped(_ status: BatchStatus) -> String {
         "nothing to retry: \(TerminalText.escaped(status.id)) skipped none of its \(Wording.count(status.total)) URLs"

@@ -3,7 +3,7 @@ internal import Redis
 internal import Threading
 
 /// A command's access to its queue: a connection to the given Redis, or to the private one of a cache, which is started from its data for
-/// the time of the command if it is not running; but not for a folder that was not named.
+/// the time of the command if it is not running.
 struct Session: Sendable {
     let queue: PrefetchQueue
     /// The configuration for other users of the same Redis.
@@ -31,16 +31,23 @@ struct Session: Sendable {
         case .server(let configuration):
             return try await Session(configuration, attachment: nil, queue: location.queue, waits: waits, looks: looks)
         case .cache(let folder):
-            guard makes || PrivateRedis.isOurs(cache: folder) else {
-                throw PrefetchError(
-                    .notFound, "\(folder) has no batches: it is not a cache of prefetch",
-                    hint: "make one: prefetch-coord run urls.txt --cache \(folder), or name another Redis with --redis")
-            }
+            guard makes || RunState.exists(folder, in: location.stateFolder) else { throw Self.noRun(folder) }
             let attachment = try await PrivateRedis.attach(
-                cache: folder, admission: try location.admission(), waitLimit: looks ? soon : PrivateRedis.waitLimit)
+                location.runState(of: folder), waitLimit: looks ? soon : PrivateRedis.waitLimit)
             return try await Session(
                 attachment.configuration, attachment: attachment, queue: location.queue, looks: looks)
         }
+    }
+
+    /// Nothing is known of a cache.
+    static func noRun(_ cache: String) -> PrefetchError {
+        let cache = Shell.path(cache)
+        return PrefetchError(
+            .notFound, "\(cache) has no batches: no run of this user has used it",
+            hint:
+                "make one: prefetch-coord run urls.txt --cache \(Shell.quoted(cache)); the state of runs may be elsewhere "
+                + "(--state), or the queue in another Redis (--redis)"
+        )
     }
 
     /// Connects to a server.

@@ -65,6 +65,8 @@ public struct BatchStatus: Sendable, Equatable {
     package var sources: [String] = []
     /// Hex SHA-256 of the list.
     public var listHash: String
+    /// The path of the copy that is kept of it; empty: none is.
+    package var listCopy = ""
     /// The batch whose skipped URLs this one retries.
     public var retryOf: String?
     /// The batch that retries this one's skipped URLs; nil also if that is gone.
@@ -180,6 +182,7 @@ public struct BatchStatus: Sendable, Equatable {
         ended = number("ended")
         listPath = fields["list"]?.string ?? ""
         listHash = fields["hash"]?.string ?? ""
+        listCopy = fields["copy"]?.string ?? ""
         sources = (fields["sources"]?.string ?? "").split(separator: "\0").map(String.init)
         func name(_ field: String) -> String? { fields[field]?.string.flatMap { $0.isEmpty ? nil : $0 } }
         retryOf = name("retry_of")

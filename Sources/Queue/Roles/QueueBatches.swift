@@ -58,6 +58,7 @@ package struct QueueBatches: Sendable {
             ("total", String(status.counts.skipped)), ("list", status.listPath), ("hash", status.listHash),
             ("details", String(status.keepDetails)), ("host", host), ("retry_of", status.id),
         ]
+        if !status.listCopy.isEmpty { fields.append(("copy", status.listCopy)) }
         if !status.sources.isEmpty { fields.append(("sources", status.sources.joined(separator: "\0"))) }
         fields += settings.fields
         return try await open(id: root, nonce: nonce, exactly: false, fields: fields)

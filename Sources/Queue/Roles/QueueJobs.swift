@@ -41,15 +41,17 @@ package struct QueueJobs: Sendable {
     /// * `sequence`: increased by the worker after each claim whose reply it has read.
     /// * `lease`: milliseconds from now until other workers may take the worker's jobs.
     /// * `above`: claims nothing unless it is the turn of a higher priority; nil: whosever turn it is.
+    /// * `batch`: claims its jobs only; nil: those of all.
     package func claim(
-        worker: String, sequence: Int, count: Int, lease: Int, urls: Int = .max, above: PrefetchPriority? = nil
+        worker: String, sequence: Int, count: Int, lease: Int, urls: Int = .max, above: PrefetchPriority? = nil,
+        batch: String? = nil
     ) async throws(RedisError) -> ClaimResult {
         let reply =
             try await redis.run(
                 Self.claim,
                 [
                     RedisArgument(worker), RedisArgument(sequence), RedisArgument(count), RedisArgument(lease),
-                    RedisArgument(urls), RedisArgument(above?.rawValue ?? ""),
+                    RedisArgument(urls), RedisArgument(above?.rawValue ?? ""), RedisArgument(batch ?? ""),
                 ]
             ).array ?? []
         switch reply.first?.string {

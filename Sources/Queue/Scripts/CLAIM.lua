@@ -1,7 +1,8 @@
 #!lua flags=allow-oom
 -- CLAIM: the next jobs for a worker. Ends batches whose deadline has passed first.
 -- ARGV: worker, sequence number of this claim, most jobs, lease in ms, URLs after which no further job is claimed,
--- a priority ("": none): nothing is claimed unless it is the turn of a higher one.
+-- a priority ("": none): nothing is claimed unless it is the turn of a higher one; a batch ("": all): only its jobs are
+-- claimed, whosever turn it is.
 -- Result: `LOST`; `PAUSED`; `LEFT` if there are only jobs that it leaves to others; or `OK`, the
 -- number of registered workers, then (payload, nonce of its batch, its priority, outcome bytes, deliveries, marks,
 -- how many other workers gave it back because of their own network) of each job, then, if there are any, a list of
@@ -24,7 +25,7 @@
 -- A script, not BLMOVE into a private list: BLMOVE loses jobs if a worker stops inside it and is reaped, or if its
 -- reply is lost while the worker lives, and it cannot drain a Redis at maxmemory.
 
-local worker, wanted, urls, above = ARGV[1], tonumber(ARGV[3]), tonumber(ARGV[5]), ARGV[6]
+local worker, wanted, urls, above, only = ARGV[1], tonumber(ARGV[3]), tonumber(ARGV[5]), ARGV[6], ARGV[7]
 if not redis.call('ZSCORE', K .. ':workers', worker) then return {'LOST'} end
 redis.call('ZADD', K .. ':workers', 'XX', now() + tonumber(ARGV[4]), worker)
 endDue()
@@ -193,29 +194,39 @@ local function take(id, credit, held, most)
   end
   return size
 end
+-- Takes jobs of a batch, which leaves the ready lists if its keys have wrong types; returns the number of their URLs,
+-- nil in that case.
+local function tryTo(id, credit, most)
+  local held = {}
+  local ok, size = pcall(take, id, credit, held, most)
+  if ok then
+    claimed = claimed + size
+    return size
+  end
+  local err = size
+  -- In their old order, whichever end they came from.
+  for i = #(held.payloads or {}), 1, -1 do
+    redis.pcall(held.order == 'lifo' and 'LPUSH' or 'RPUSH', jobs(id), held.payloads[i])
+  end
+  takeOut(id)
+  redis.pcall('HSET', batch(id), 'broken', words(err))
+  for _, word in ipairs({'BROKEN', id, words(err)}) do told[#told + 1] = word end
+end
+local function mayTakeMore() return #names < wanted and claimed < urls and #told < 48 and left < 64 end
+while only ~= '' and mayTakeMore() and not passed[only] do
+  local mark = redis.pcall('HGET', batch(only), 'ready')
+  if type(mark) ~= 'table' and mark ~= '1' or not tryTo(only, nil, wanted - #names) then break end
+end
 -- A single ready batch gives all wanted jobs in one turn.
 local lists = 0
 for _, p in ipairs({'high', 'normal', 'low'}) do lists = lists + redis.call('LLEN', K .. ':ready:' .. p) end
-while #names < wanted and claimed < urls and #told < 48 and left < 64 do
+while only == '' and mayTakeMore() do
   local priority, clock = turn(closed)
   if not priority or above ~= '' and ranks[priority] >= ranks[above] then break end
   local id, credit = pick(K .. ':ready:' .. priority)
   if id then
-    local held = {}
-    local ok, size = pcall(take, id, credit, held, lists == 1 and wanted - #names or 1)
-    if ok then
-      claimed = claimed + size
-      redis.call('HSET', K .. ':turns', 'now', clock, priority, clock + size * steps[priority])
-    else
-      local err = size
-      -- In their old order, whichever end they came from.
-      for i = #(held.payloads or {}), 1, -1 do
-        redis.pcall(held.order == 'lifo' and 'LPUSH' or 'RPUSH', jobs(id), held.payloads[i])
-      end
-      takeOut(id)
-      redis.pcall('HSET', batch(id), 'broken', words(err))
-      for _, word in ipairs({'BROKEN', id, words(err)}) do told[#told + 1] = word end
-    end
+    local size = tryTo(id, credit, lists == 1 and wanted - #names or 1)
+    if size then redis.call('HSET', K .. ':turns', 'now', clock, priority, clock + size * steps[priority]) end
   else
     closed[priority] = true
   end

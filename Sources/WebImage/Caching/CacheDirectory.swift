@@ -121,6 +121,13 @@ package final class CacheDirectory: Sendable {
         return digits.count == 32 && digits.allSatisfy(Digest.isDigit) ? String(decoding: digits, as: UTF8.self) : nil
     }
 
+    /// The ID of the cache in a directory, without opening more of it.
+    package static func id(of path: String) -> String? {
+        var configuration = DiskCache.Configuration()
+        configuration.isReadOnly = true
+        return (try? CacheDirectory(path, configuration))?.id
+    }
+
     /// `localFault` for the current errno, with a sentence that names the directory.
     func fault(_ doing: String, code: Int32 = errno) -> WebImageError {
         .fileFault("\(doing) in the cache \(path)", code: code)

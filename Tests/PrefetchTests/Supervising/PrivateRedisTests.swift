@@ -2,6 +2,7 @@ import Glibc
 import Redis
 import TestSupport
 import Testing
+import WebImage
 
 @testable import Prefetch
 
@@ -9,7 +10,9 @@ import Testing
 struct PrivateRedisTests {
     private let directory = TemporaryDirectory()
     private var cache: String { directory.path("cache") }
-    private var admission: CacheAdmission { CacheAdmission(state: StateFolder(path: directory.path("state"))) }
+    private var state: StateFolder { StateFolder(path: directory.path("state")) }
+    /// The server's folder, once there is a cache.
+    private var data: String { directory.path("state/\(CacheDirectory.id(of: cache) ?? "none")/redis") }
 
     init() { signal(SIGPIPE, SIG_IGN) }
 
@@ -18,20 +21,18 @@ struct PrivateRedisTests {
         onFailure: @escaping @Sendable (PrefetchError) -> Void = { _ in }
     ) async throws(PrefetchError) -> PrivateRedis {
         try await PrivateRedis.attach(
-            cache: cache, admission: admission, searchPath: searchPath, onFailure: onFailure)
+            RunState.open(cache, in: state), searchPath: searchPath, onFailure: onFailure)
     }
 
-    private func folder() async throws -> PrivateRedisFolder {
-        try await PrivateRedisFolder.admit(cache: cache, admission)
-    }
+    private func folder() throws -> PrivateRedisFolder { try RunState.open(cache, in: state).redis() }
 
     @Test("The server starts on a private socket, and its data is there the next time")
     func startsAndKeeps() async throws {
-        #expect(!PrivateRedis.isOurs(cache: cache))
+        #expect(!RunState.exists(cache, in: state))
         let first = try await attach(cache: cache)
-        #expect(first.configuration.endpoint == .unix(path: cache + "/.prefetch/redis/redis.sock"))
+        #expect(first.configuration.endpoint == .unix(path: data + "/redis.sock"))
         #expect(await first.isOwner)
-        #expect(PrivateRedis.isOurs(cache: cache))
+        #expect(RunState.exists(cache, in: state))
         let redis = first.connection
         try await redis.command(["SET", "k", "v"])
         let facts = try await redis.command(["INFO"]).string ?? ""
@@ -39,12 +40,12 @@ struct PrivateRedisTests {
             #expect(facts.contains("\(line)\r\n"), "\(line)")
         }
         var status = stat()
-        stat(cache + "/.prefetch/redis", &status)
+        stat(data, &status)
         #expect(status.st_mode & 0o777 == 0o700)
-        stat(cache + "/.prefetch/redis/redis.sock", &status)
+        stat(data + "/redis.sock", &status)
         #expect(status.st_mode & 0o777 == 0o600)
         let pid = try #require(await first.serverPID())
-        let record = try #require(ServerRecord(json: readFile(cache + "/.prefetch/redis/redis.json") ?? []))
+        let record = try #require(ServerRecord(json: readFile(data + "/redis.json") ?? []))
         #expect(record.owner == getpid() && record.server == pid)
         await first.leave()
         await first.leave()
@@ -94,7 +95,7 @@ struct PrivateRedisTests {
         await withTaskGroup(of: Void.self) { group in
             for user in users { group.addTask { await user.leave() } }
         }
-        #expect(LockFile.isFree(cache + "/.prefetch/redis/server.lock"))
+        #expect(LockFile.isFree(data + "/server.lock"))
     }
 
     @Test("A server that is killed comes back with what it had written")
@@ -118,9 +119,9 @@ struct PrivateRedisTests {
         let settings = "port 0\nunixsocket redis.sock\nappendonly yes\nsave \"\"\n"
         let other = try await ChildProcess(
             "/usr/bin/env",
-            ["-C", cache + "/.prefetch/redis", "flock", "--no-fork", "server.lock", "redis-server", "-"],
+            ["-C", data, "flock", "--no-fork", "server.lock", "redis-server", "-"],
             input: Array(settings.utf8))
-        #expect(await becomes { !LockFile.isFree(cache + "/.prefetch/redis/server.lock") })
+        #expect(await becomes { !LockFile.isFree(data + "/server.lock") })
         let guest = try await attach(cache: cache)
         #expect(await !guest.isOwner)
         #expect(await guest.serverPID() == other.pid)
@@ -139,8 +140,8 @@ struct PrivateRedisTests {
         let owner = try await attach(cache: cache) { error in Task { await reports.add(error) } }
         let pid = try #require(await owner.serverPID())
         // Its restart fails: the log, which every start opens, is a directory now.
-        unlink(cache + "/.prefetch/redis/redis.log")
-        mkdir(cache + "/.prefetch/redis/redis.log", 0o700)
+        unlink(data + "/redis.log")
+        mkdir(data + "/redis.log", 0o700)
         kill(pid, SIGKILL)
         #expect(await becomes { await !reports.errors.isEmpty })
         #expect(await reports.errors.map(\.kind) == [.cacheUnavailable])
@@ -148,20 +149,21 @@ struct PrivateRedisTests {
         await owner.leave()
     }
 
-    @Test("A cache with a path too long for a socket has its socket in /tmp, and odd characters are no obstacle")
+    @Test("A state with a path too long for a socket has its socket in /tmp, and odd characters are no obstacle")
     func longPath() async throws {
-        let cache = directory.path("Bilder \"neu\"\nä\\ 'x'/" + String(repeating: "x", count: 120))
-        let first = try await attach(cache: cache)
+        let path = directory.path("Bilder \"neu\"\nä\\ 'x'/" + String(repeating: "x", count: 120))
+        let run = try RunState.open(path + "/cache", in: StateFolder(path: path + "/state"))
+        let first = try await PrivateRedis.attach(run)
         guard case .unix(let socket) = first.configuration.endpoint else {
             throw RedisError(.configuration, "no socket")
         }
         #expect(socket.hasPrefix("/tmp/prefetch-\(geteuid())/") && socket.utf8.count < 60)
         try await first.connection.command(["SET", "k", "v"])
-        let guest = try await attach(cache: cache)
+        let guest = try await PrivateRedis.attach(run)
         #expect(guest.configuration == first.configuration)
         await guest.leave()
         await first.leave()
-        #expect(access(cache + "/.prefetch/redis/appendonlydir", F_OK) == 0)
+        #expect(access(try run.redis().data.path + "/appendonlydir", F_OK) == 0)
         #expect(access(socket, F_OK) != 0)
     }
 
@@ -181,7 +183,7 @@ struct PrivateRedisTests {
         #expect(old?.kind == .redisUnavailable)
         #expect(old?.message.contains("6.0.16") == true)
         // Neither has kept the lock.
-        #expect(LockFile.isFree(cache + "/.prefetch/redis/server.lock"))
+        #expect(LockFile.isFree(data + "/server.lock"))
     }
 
     @Test("A cache that cannot be made is named")
@@ -199,7 +201,7 @@ struct PrivateRedisTests {
         let first = try await attach(cache: cache)
         try await first.connection.command(["SET", "k", "v"])
         await first.leave()
-        let folder = cache + "/.prefetch/redis/appendonlydir/"
+        let folder = data + "/appendonlydir/"
         let file = try #require(fopen(folder + "appendonly.aof.1.incr.aof", "a"))
         fputs("nonsense\r\nmore\r\n", file)
         fclose(file)
@@ -211,7 +213,7 @@ struct PrivateRedisTests {
 
     @Test("A lock held on another machine is refused with host and process")
     func otherHost() async throws {
-        let folder = try await folder()
+        let folder = try folder()
         let lock = try #require(try LockFile.take(PrivateRedisFolder.lockName, in: folder.data))
         let record = ServerRecord(socket: "/nowhere/redis.sock", host: "elsewhere", owner: 4711, server: 4712)
         try folder.data.write(record.json, to: PrivateRedisFolder.recordName)
@@ -224,7 +226,7 @@ struct PrivateRedisTests {
     @Test("A cancelled attach ends and keeps nothing")
     func cancelled() async throws {
         let cache = cache
-        let folder = try await folder()
+        let folder = try folder()
         let lock = try #require(try LockFile.take(PrivateRedisFolder.lockName, in: folder.data))
         let task = Task { try await attach(cache: cache) }
         task.cancel()

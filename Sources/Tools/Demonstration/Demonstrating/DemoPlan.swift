@@ -112,9 +112,9 @@ struct DemoPlan: Sendable {
     /// A URL whose image is in the cache afterwards.
     var exampleURL: String { Entry(behaviour: .image, number: 0).url }
 
-    /// Puts the list into a cache's folder of lists, where a later look at the batch finds it.
+    /// Puts the list with the state of a cache's runs, where later commands find it.
     func writeList(cache: String) throws(PrefetchError) -> URLList {
-        let folder = try ListFolder.make(inCache: cache)
+        let folder = try RunState.open(cache, in: StateOption.folder(nil)).lists()
         let path = "\(folder)/demo-\(entries.count).txt"
         let text = entries.map { $0.url + "\n" }.joined()
         do {

@@ -199,13 +199,13 @@ static bool walk_mcus(const scan *scan, uint64_t mcus, const uint8_t *data, size
                       check_budget *budget) {
     reader reader = {.data = data, .next = data};
     size_t bits = 8 * count;
-    uint64_t until_look = scan->mcus_in_row;
+    uint64_t until_check = scan->mcus_in_row;
     for (uint64_t mcu = 0; mcu < mcus; mcu++) {
         for (unsigned i = 0; i < scan->blocks_in_mcu; i++)
             if (!walk_block(&reader, scan->blocks[i].dc, scan->blocks[i].ac)) return false;
         if (position(&reader) > bits) return false;
-        if (--until_look > 0) continue;
-        until_look = scan->mcus_in_row;
+        if (--until_check > 0) continue;
+        until_check = scan->mcus_in_row;
         if (!check_budget_spend(budget, (uint64_t)width * DCTSIZE)) return false;
     }
     return bits - position(&reader) < 8;

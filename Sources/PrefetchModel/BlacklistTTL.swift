@@ -1,4 +1,4 @@
-/// How long URLs stay on the list of failed URLs before one request is made for them again, by the reason of their failure. All durations are
+/// How long URLs stay on the blacklist before one request is made for them again, by the reason of their failure. All durations are
 /// seconds, at most a century; 0: they never lapse.
 public struct BlacklistTTL: Sendable, Equatable {
     /// What ``FailedURLPolicy/smart`` lists.

@@ -8,7 +8,7 @@ public enum Compatibility: String, Sendable, CaseIterable {
     public var failedURLPolicy: FailedURLPolicy { .sd3 }
 
     /// How often a URL is requested: SDWebImage never retries.
-    public var maxAttempts: Int { 1 }
+    public var maxTries: Int { 1 }
 
     /// Concurrent loads of a prefetcher, SDWebImagePrefetcher's default.
     public var maxConcurrentPrefetchCount: Int { 3 }

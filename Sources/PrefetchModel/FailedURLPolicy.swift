@@ -1,4 +1,4 @@
-/// Which failures put a URL on the list of failed URLs (SDWebImageManager's `failedURLs`), and when that list is consulted.
+/// Which failures put a URL on the blacklist (SDWebImageManager's `failedURLs`), and when that list is consulted.
 ///
 /// Applied by a worker's `URLRun`, and by `ImageManager` without a queue. Entries last as `BatchOptions.blacklistTTL` says with `smart`, and
 /// for ever with the others and in `FailedURLs`.

@@ -9,11 +9,11 @@ public enum PrefetchOutcome: UInt8, Sendable, CaseIterable {
     case hit
     /// The server returned 304; the cached image stays valid.
     case notModified
-    /// On the list of failed URLs; no request was made.
+    /// On the blacklist; no request was made.
     case blacklisted
     /// An unsuccessful status code, or too many redirects.
     case httpError
-    /// The connect, idle, low-speed or total limit was exceeded on every attempt.
+    /// The connect, idle, low-speed or total limit was exceeded on every try.
     case timeout
     /// The host name did not resolve.
     case dns
@@ -29,7 +29,7 @@ public enum PrefetchOutcome: UInt8, Sendable, CaseIterable {
     case refused
     /// The line is not a URL.
     case invalidURL
-    /// Reset, or a body shorter than announced, on every attempt.
+    /// Reset, or a body shorter than announced, on every try.
     case truncated
     /// Its bytes crashed three workers.
     case poison

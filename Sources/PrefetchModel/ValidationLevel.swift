@@ -25,6 +25,6 @@ public enum ValidationLevel: UInt8, Sendable, Comparable, CaseIterable {
         }
     }
 
-    /// Orders by thoroughness.
+    /// Compares by thoroughness.
     public static func < (lhs: Self, rhs: Self) -> Bool { lhs.rawValue < rhs.rawValue }
 }

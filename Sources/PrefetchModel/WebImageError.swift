@@ -67,7 +67,7 @@ public struct WebImageError: Error, Sendable, CustomStringConvertible {
     /// The underlying CURLcode or errno.
     public var underlyingCode: Int32?
     /// How often the URL was requested, not counting redirects; 0 if no request was made.
-    public var attempts = 0
+    public var tries = 0
     /// Whether an immediate retry could help: timeouts, name resolution, connections, 408, 425, 429, 5xx.
     public var isTransient = false
     /// The format that cannot be verified, if `code` is `unsupportedFormat`.

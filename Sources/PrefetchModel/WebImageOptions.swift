@@ -6,7 +6,7 @@ public struct WebImageOptions: OptionSet, Sendable, Hashable {
     /// Creates options from bits of this process.
     public init(rawValue: UInt32) { self.rawValue = rawValue }
 
-    /// Try a URL that failed before; a success removes it from the list of failed URLs.
+    /// Try a URL that failed before; a success removes it from the blacklist.
     public static let retryFailed = WebImageOptions(rawValue: 1 << 0)
     /// Use only the cache, never the network.
     public static let fromCacheOnly = WebImageOptions(rawValue: 1 << 1)

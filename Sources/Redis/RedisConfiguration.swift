@@ -20,7 +20,7 @@ public struct RedisConfiguration: Sendable, Equatable, CustomStringConvertible, 
     public var database: Int
     /// TLS settings; nil (default) means no encryption.
     public var tls: RedisTLS?
-    /// Timeout of one connection attempt; default 5 s.
+    /// Timeout of one connect; default 5 s.
     public var connectTimeout: Duration
     /// Timeout of one reply; default 5 s. Blocking commands add theirs.
     public var commandTimeout: Duration

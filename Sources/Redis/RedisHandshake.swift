@@ -94,7 +94,7 @@ struct RedisHandshake {
     private func nodes(over context: RedisContext, from node: Endpoint) throws(RedisError) -> [Endpoint] {
         try context.append(["CLUSTER", "SLOTS"])
         var nodes: [Endpoint] = []
-        // Each slot range: first slot, last slot, then host and port of its master and of its replicas.
+        // Each slot range: first slot, last slot, then host and port of its primary and of its replicas.
         for range in try context.reply().array ?? [] {
             for entry in (range.array ?? []).dropFirst(2) {
                 guard let place = entry.array, place.count >= 2, let port = place[1].int,

@@ -1,7 +1,7 @@
 /// Runs `body` until it succeeds, fails permanently, or `deadline` passes. After a transient error it waits with full jitter, with a
 /// ceiling that doubles from 50 ms to 5 s, and tries again.
 ///
-/// Only for idempotent commands: after a lost reply the first attempt may have run. Without a deadline it retries for ever; with one, it
+/// Only for idempotent commands: after a lost reply the first call may have run. Without a deadline it retries for ever; with one, it
 /// throws the last error if the next wait would end past it. Throws `interrupted` if the task is cancelled during a wait. `isRetryable` selects
 /// the errors to retry, by default all transient ones. `onRetry` receives every retried error and its wait, for logging.
 package nonisolated(nonsending) func withRetry<Success>(

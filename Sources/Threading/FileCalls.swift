@@ -1,6 +1,6 @@
 internal import Glibc
 
-/// Tracks file calls: how old the oldest in flight is, which reveals a hung disk, and how long all took. Cost per call: two locks and two
+/// Tracks file calls: how old the oldest in flight is, which reveals a disk that does not respond, and how long all took. Cost per call: two locks and two
 /// clock reads, no system call.
 package final class FileCalls: Sendable {
     package struct Call: Sendable {

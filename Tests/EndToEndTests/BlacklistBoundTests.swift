@@ -5,8 +5,8 @@ import Redis
 import TestSupport
 import Testing
 
-/// The list of failed URLs of a queue whose workers live for months.
-@Suite("The list of failed URLs does not grow for ever", .timeLimit(.minutes(5)))
+/// The blacklist of a queue whose workers live for months.
+@Suite("The blacklist does not grow for ever", .timeLimit(.minutes(5)))
 struct BlacklistBoundTests {
     /// Submits pictures that are not there, and returns when all have ended.
     private func fail(_ bench: FaultBench, _ count: Int, _ name: String, _ options: [String] = []) async throws {

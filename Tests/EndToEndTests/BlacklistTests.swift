@@ -166,7 +166,7 @@ struct BlacklistTests: FolderSuite {
         let json = try await ran(["why", busy, "--json"] + at)
         #expect(
             json.stdout.contains(
-                #""cached":null,"elsewhere":null,"skipped":[{"batch":"mine","state":"done","line":3,"outcome":"httpError","http_status":503,"attempts":2,"#
+                #""cached":null,"elsewhere":null,"skipped":[{"batch":"mine","state":"done","line":3,"outcome":"httpError","http_status":503,"tries":2,"#
             ), "\(json.stdout)")
 
         // By the key the batch had.

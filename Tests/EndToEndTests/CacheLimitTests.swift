@@ -149,7 +149,7 @@ struct CacheLimitTests: CommandSuite {
         let origin = try origin()
         let limit = 4 << 20
         let workers = try await workers(8, remote, ["--cache-max-size", "4MiB"])
-        // In flight: two of each process, fetched before the last look and stored after it.
+        // In flight: two of each process, fetched before the last check and stored after it.
         let most = limit + limit / 100 + 8 * 2 * body.count
         var written = 0
         var largest = 0
@@ -269,7 +269,7 @@ struct CacheLimitTests: CommandSuite {
             "--cache-max-age", "1d",
         ])
         #expect(await run.wait() == .exited(0), "\(run.stderr)")
-        // The first look is when a worker starts.
+        // The first check is when a worker starts.
         #expect(try cache(folder).audit.count().images == 1)
     }
 }

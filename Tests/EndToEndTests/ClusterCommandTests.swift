@@ -20,7 +20,7 @@ struct ClusterCommandTests {
         let missing = origin.url("/missing.png")
         let urls = (0..<20).map { origin.url("/\($0).png") } + [missing, "no url"]
         _ = try await b.submit(urls, as: "first", ["--slot", "home"])
-        // The list of failed URLs, and the bell of a worker that waits for its first job, are keys of the queue too.
+        // The blacklist, and the bell of a worker that waits for its first job, are keys of the queue too.
         for worker in try await b.workers(2) { #expect(await worker.wait() == .exited(0), "\(worker.stderr)") }
         let cache = b.folder.path("cache")
         let commands: [(arguments: [String], code: Int32, says: String)] = [

@@ -48,7 +48,7 @@ struct ControlTests {
         if command.hasSuffix("--worker") { words.append(try #require(try await remote.queue.workers.names().first)) }
         _ = try await done(remote, words)
         let returned = seconds()
-        // Two signs of life later the worker has been told for certain; what was in flight then ends.
+        // Two heartbeats later the worker has been told for certain; what was in flight then ends.
         try await until { seconds() - returned > 2 && origin.currentRequestCount == 0 }
         try await until {
             try await remote.queue.views.snapshot().workers.values.allSatisfy { $0.report.inFlight == 0 }
@@ -94,7 +94,7 @@ struct ControlTests {
         }
         let (began, before) = (seconds(), ticks())
         try await until { seconds() - began > 4 }
-        // Ticks are hundredths of a second: under 2.5 % of one core, four signs of life included.
+        // Ticks are hundredths of a second: under 2.5 % of one core, four heartbeats included.
         #expect(ticks() - before <= 10)
         #expect(try await remote.queue.batches.status(of: "b")?.counts.finished == 0)
         worker.signal(SIGTERM)
@@ -153,7 +153,7 @@ struct ControlTests {
     func concurrency() async throws {
         let remote = try await RemoteBatch()
         let origin = try OriginServer()
-        // A byte now and then: one that is silent for a second is parked, and another begins in its place. It is an image, for
+        // A byte now and then: one that is silent for a second is stalled, and another begins in its place. It is an image, for
         // what is none ends with its first bytes.
         let body = GeneratedImage.png(seed: 1, width: 64, height: 64)
         origin.setFallback { _ in OriginResponse(body: body, fault: .drip(bytes: 1, seconds: 0.1)) }

@@ -154,7 +154,7 @@ struct DashTests {
     }
 
     @Test("Pauses of batch, queue and worker and the priority are told to the queue, and shown")
-    func orders() async throws {
+    func settings() async throws {
         let b = try await RemoteBatch()
         _ = try await b.submit((0..<10).map { "http://192.0.2.1/\($0).png" }, as: "mine")
         #expect(try await b.queue.workers.join(worker: "a:1", lease: 600_000, about: [("pid", "1")]))
@@ -167,12 +167,12 @@ struct DashTests {
         #expect(try await b.queue.batches.status(of: "mine")?.isPaused == true)
         try await tmux.press("P")
         try await tmux.wait(for: "this batch is paused, and the whole queue too")
-        #expect(try await b.queue.views.snapshot().orders.isPaused)
+        #expect(try await b.queue.views.snapshot().settings.isPaused)
         try await tmux.press("p")
         try await tmux.wait(for: "the whole queue is paused; P resumes it")
         try await tmux.press("P")
         try await tmux.wait(for: "RUNNING")
-        #expect(try await b.queue.batches.status(of: "mine")?.isHeld == false)
+        #expect(try await b.queue.batches.status(of: "mine")?.isEffectivelyPaused == false)
         try await tmux.press(">")
         try await tmux.wait(for: "mine has priority high")
         #expect(try await b.queue.batches.status(of: "mine")?.priority == .high)
@@ -237,11 +237,11 @@ struct DashTests {
             try await tmux.wait(for: "/ \(total == 1000 ? "1,000" : "1,000,000")")
             // Frames are the runs of the one script that each needs; the first are left out, which load it.
             let before = try await stats(b)
-            try await until { try await stats(b).looks >= before.looks + 20 }
+            try await until { try await stats(b).readings >= before.readings + 20 }
             let after = try await stats(b)
-            let looks = after.looks - before.looks
-            calls.append((after.calls - before.calls) / looks)
-            #expect((after.microseconds - before.microseconds) / looks < 20_000)
+            let readings = after.readings - before.readings
+            calls.append((after.calls - before.calls) / readings)
+            #expect((after.microseconds - before.microseconds) / readings < 20_000)
             try await tmux.press("q")
             try await tmux.wait(for: "code=0")
         }
@@ -249,16 +249,16 @@ struct DashTests {
     }
 
     /// Calls and time of all commands, those of scripts included, and runs of the script that reads a batch (it alone asks for LLEN).
-    private func stats(_ b: RemoteBatch) async throws -> (calls: Int, microseconds: Int, looks: Int) {
+    private func stats(_ b: RemoteBatch) async throws -> (calls: Int, microseconds: Int, readings: Int) {
         let text = try await b.queue.connection.command(["INFO", "commandstats"]).string ?? ""
-        var sum = (calls: 0, microseconds: 0, looks: 0)
+        var sum = (calls: 0, microseconds: 0, readings: 0)
         for line in text.split(whereSeparator: \.isNewline) where line.hasPrefix("cmdstat_") {
             let parts = line.dropFirst("cmdstat_".count).split(separator: ":")
             guard parts.count == 2 else { continue }
             let values = parts[1].split(separator: ",").map { $0.split(separator: "=") }
             func value(_ name: String) -> Int { values.first { $0[0] == name }.flatMap { Int($0[1]) } ?? 0 }
-            if parts[0] == "llen" { sum.looks = value("calls") }
-            // The test's own look at the statistics is none of the dashboard's; its time holds that of its commands already.
+            if parts[0] == "llen" { sum.readings = value("calls") }
+            // The test's own reading of the statistics is none of the dashboard's; its time holds that of its commands already.
             if parts[0] == "evalsha" { sum.microseconds = value("usec") }
             if parts[0] != "info" { sum.calls += value("calls") }
         }

@@ -5,8 +5,8 @@ import Testing
 
 @Suite("doctor", .timeLimit(.minutes(5)))
 struct DoctorTests {
-    /// The lines of a look at this Redis and cache; those that are not well have something to do below them.
-    private func look(
+    /// The lines of a check of this Redis and cache; those that are not well have something to do below them.
+    private func examine(
         _ b: RemoteBatch, _ cache: String, _ options: [String] = []
     ) async throws -> (code: Int32, text: String) {
         let doctor = try await b.coord(["doctor", "--cache", cache] + options)
@@ -18,7 +18,7 @@ struct DoctorTests {
     @Test("Where all is well it says so, and leaves nothing behind")
     func well() async throws {
         let b = try await RemoteBatch()
-        let (code, text) = try await look(b, b.folder.path("new"))
+        let (code, text) = try await examine(b, b.folder.path("new"))
         #expect(code == 0, "\(text)")
         let lines = text.split(separator: "\n")
         for start in ["ok    prefetch", "ok    libraries    libcurl/", "ok    redis        7.", "ok    persistence"] {
@@ -26,7 +26,7 @@ struct DoctorTests {
         }
         #expect(text.contains("/new is not there yet, and can be made") && !text.contains("\nfail"))
         #expect(b.folder.contents() == [])
-        let json = try await look(b, b.folder.path(""), ["--json"])
+        let json = try await examine(b, b.folder.path(""), ["--json"])
         #expect(
             json.code == 0 && json.text.hasPrefix(#"{"v":1,"ok":true,"findings":[{"level":"ok","subject":"prefetch""#))
         #expect(b.folder.contents() == [])
@@ -37,21 +37,21 @@ struct DoctorTests {
         let b = try RemoteBatch(redis: await RedisServer())
         let cache = b.folder.path("new")
         let connection = b.queue.connection
-        let file = try await look(b, cache)
+        let file = try await examine(b, cache)
         #expect(
             file.code == 0 && file.text.contains("warn  persistence")
                 && file.text.contains("-> redis-cli CONFIG SET appendonly yes"))
         _ = try await connection.command(["CONFIG", "SET", "maxmemory", "1gb"])
-        #expect(try await look(b, cache).text.contains(" of 1.1 GB"))
+        #expect(try await examine(b, cache).text.contains(" of 1.1 GB"))
         _ = try await connection.command(["CONFIG", "SET", "maxmemory", "200kb"])
-        let full = try await look(b, cache)
+        let full = try await examine(b, cache)
         #expect(full.code == 1 && full.text.contains("fail  memory       full: "), "\(full.text)")
         _ = try await connection.command(["CONFIG", "SET", "maxmemory", "0", "maxmemory-policy", "allkeys-lru"])
-        let evicting = try await look(b, cache)
+        let evicting = try await examine(b, cache)
         #expect(evicting.code == 1 && evicting.text.contains("maxmemory-policy is allkeys-lru"))
         #expect(evicting.text.contains("-> redis-cli CONFIG SET maxmemory-policy noeviction"))
         await b.redis.kill9()
-        let away = try await look(b, cache)
+        let away = try await examine(b, cache)
         #expect(away.code == 1 && away.text.contains("fail  redis"), "\(away.text)")
     }
 
@@ -59,11 +59,11 @@ struct DoctorTests {
     func machine() async throws {
         let b = try await RemoteBatch()
         b.folder.write([1], to: "file")
-        let file = try await look(b, b.folder.path("file"))
+        let file = try await examine(b, b.folder.path("file"))
         #expect(
             file.code == 1 && file.text.contains("/file is not a folder")
                 && file.text.contains("-> choose another: --cache DIR"))
-        let below = try await look(b, b.folder.path("file/cache"))
+        let below = try await examine(b, b.folder.path("file/cache"))
         #expect(below.code == 1 && below.text.contains("cannot be made in"), "\(below.text)")
         let few = try await b.shell(
             "mkdir '\(b.folder.path("open"))' && chmod 777 '\(b.folder.path("open"))' && ulimit -n 512 && exec "

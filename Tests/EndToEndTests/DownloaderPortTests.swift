@@ -18,9 +18,9 @@ struct DownloaderPortTests {
             origin.route(path, OriginResponse(body: bytes, fault: .stall(after: 10)))
         }
         let urls = ["/plain.jpg", "/lasting.jpg"].map { origin.url($0) }
-        let patient = ["--timeout", "100s"]
-        _ = try await b.submit([urls[0]], as: "plain", patient)
-        _ = try await b.submit([urls[1]], as: "lasting", patient + ["--options", "continueInBackground"])
+        let longTimeout = ["--timeout", "100s"]
+        _ = try await b.submit([urls[0]], as: "plain", longTimeout)
+        _ = try await b.submit([urls[1]], as: "lasting", longTimeout + ["--options", "continueInBackground"])
         let worker = try await ChildProcess(
             builtProduct("prefetch-worker"),
             [

@@ -9,7 +9,7 @@ import WebImage
 /// `--deadline` and `--finish-at`, as a user runs them. A transfer that hangs would take ten minutes: who ends, has given it up.
 @Suite("Ending early", .timeLimit(.minutes(5)))
 struct EarlyEndTests {
-    private let patient = ["--timeout", "10m"]
+    private let longTimeout = ["--timeout", "10m"]
 
     private func origin() throws -> OriginServer {
         let origin = try OriginServer()
@@ -26,7 +26,7 @@ struct EarlyEndTests {
         let submit = try await b.coord(
             [
                 "submit", b.list(urls), "--name", "b", "--deadline", "3s", "--wait", "--json", "-q",
-            ] + patient)
+            ] + longTimeout)
         try await until { try await b.queue.batches.status(of: "b")?.isSealed == true }
         let running = try await b.coord(["status", "b"])
         #expect(await running.wait() == .exited(0))
@@ -58,7 +58,7 @@ struct EarlyEndTests {
         let b = try await RemoteBatch()
         let urls = (0..<300).map { "http://192.0.2.1/\($0).png" }
         _ = try await b.submit(Array(urls.prefix(3)), as: "looked", ["--deadline", "200ms"])
-        // The first look ends it, and it is that one which says so.
+        // The first command that reads it ends it, and says so.
         try await until {
             let status = try await b.coord(["status", "looked"])
             #expect(await status.wait() == .exited(0))
@@ -86,7 +86,7 @@ struct EarlyEndTests {
         let urls = (0..<39).map { origin.url("/\($0).png") } + [origin.url("/hangs")]
         var words = ["submit", b.list(urls), "--wait", "-q", "--finish-at", "97.5%"]
         if allowed { words += ["--allow-failures", "1"] }
-        let run = try await b.coord(words + patient)
+        let run = try await b.coord(words + longTimeout)
         let workers = try await b.workers(2, isBurst: false)
         #expect(await run.wait() == .exited(allowed ? 0 : 3), "\(run.stderr)")
         #expect(
@@ -129,12 +129,12 @@ struct EarlyEndTests {
             "-q",
         ]
         let first = try await ChildProcess(
-            builtProduct("prefetch-coord"), words + patient + ["--deadline", "10m"])
+            builtProduct("prefetch-coord"), words + longTimeout + ["--deadline", "10m"])
         await origin.waitForRequests(1, to: "/hangs")
         first.signal(SIGKILL)
         #expect(await first.wait() == .signalled(SIGKILL))
         let second = try await ChildProcess(
-            builtProduct("prefetch-coord"), words + patient + ["--deadline", "3s", "--json"])
+            builtProduct("prefetch-coord"), words + longTimeout + ["--deadline", "3s", "--json"])
         #expect(await second.wait() == .exited(4), "\(second.stderr)")
         #expect(second.stderr.contains("other settings (--deadline 3s, was 10m)"), "\(second.stderr)")
         #expect(second.stdout.contains(#""ended_by":"deadline""#), "\(second.stdout)")
@@ -148,7 +148,7 @@ struct EarlyEndTests {
         let cache = ["--cache", folder.path("cache")]
         let words = ["run", folder.path("urls.txt"), "-n", "1", "--allow-net", "127.0.0.0/8"]
         func run(_ options: [String], until requests: Int) async throws -> String {
-            let run = try await ChildProcess(builtProduct("prefetch-coord"), words + cache + patient + options)
+            let run = try await ChildProcess(builtProduct("prefetch-coord"), words + cache + longTimeout + options)
             await origin.waitForRequests(requests, to: "/hangs")
             run.signal(SIGKILL)
             #expect(await run.wait() == .signalled(SIGKILL))

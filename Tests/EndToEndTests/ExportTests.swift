@@ -47,7 +47,7 @@ struct ExportTests: FolderSuite {
         #expect(lines[0].contains(#","bytes":\#(png.count),"sha256":""#))
         #expect(
             lines[0].hasSuffix(
-                #","format":"png","width":16,"height":12,"level":"decode","orientation":1,"frames":1,"alpha":false,"color_space":"rgb","http_status":null,"attempts":null,"ended":null,"host":null}"#
+                #","format":"png","width":16,"height":12,"level":"decode","orientation":1,"frames":1,"alpha":false,"color_space":"rgb","http_status":null,"tries":null,"ended":null,"host":null}"#
             ))
         let path = String(lines[0].split(separator: "\"path\":\"")[1].prefix { $0 != "\"" })
         #expect(readFile(path) == png)
@@ -55,13 +55,13 @@ struct ExportTests: FolderSuite {
             #""path":null,"bytes":null,"sha256":null,"format":null,"width":null,"height":null,"level":null,"orientation":null,"frames":null,"alpha":null,"color_space":null,"http_status":"#
         #expect(
             lines[1].hasPrefix(
-                #"{"line":3,"url":"\#(origin.url("/9"))","outcome":"httpError",\#(nothing)404,"attempts":1,"ended":""#))
+                #"{"line":3,"url":"\#(origin.url("/9"))","outcome":"httpError",\#(nothing)404,"tries":1,"ended":""#))
         #expect(
             lines[2].hasPrefix(
-                #"{"line":5,"url":"not a url","outcome":"invalidURL",\#(nothing)null,"attempts":0,"ended":""#))
+                #"{"line":5,"url":"not a url","outcome":"invalidURL",\#(nothing)null,"tries":0,"ended":""#))
         #expect(
             lines[3].hasSuffix(
-                #","format":"jpeg","width":24,"height":8,"level":"decode","orientation":1,"frames":1,"alpha":false,"color_space":"rgb","http_status":null,"attempts":null,"ended":null,"host":null}"#
+                #","format":"jpeg","width":24,"height":8,"level":"decode","orientation":1,"frames":1,"alpha":false,"color_space":"rgb","http_status":null,"tries":null,"ended":null,"host":null}"#
             ))
         #expect(lines[4].hasPrefix(#"{"line":7,"#) && lines[4].contains(path))
 
@@ -80,7 +80,7 @@ struct ExportTests: FolderSuite {
         let gone = try await ran(["export", "--format", "jsonl", "--cache", cache])
         #expect(
             gone.stdout.split(separator: "\n")[0].hasSuffix(
-                nothing + #"null,"attempts":null,"ended":null,"host":null}"#))
+                nothing + #"null,"tries":null,"ended":null,"host":null}"#))
         // The list has moved, and nobody has kept a copy of it.
         TemporaryDirectory.remove(TemporaryDirectory.runState(of: cache) + "/lists")
         #expect(rename(file, folder.path("moved.txt")) == 0)

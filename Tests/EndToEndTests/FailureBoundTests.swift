@@ -26,7 +26,7 @@ struct FailureBoundTests: CommandSuite {
             let object = try #require(try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any])
             let status = line == 7 ? nil : line == 5 ? 500 : 404
             #expect(object["http_status"] as? Int == status, "\(text)")
-            #expect(object["attempts"] as? Int == (line == 7 ? nil : line == 5 ? 2 : 1), "\(text)")
+            #expect(object["tries"] as? Int == (line == 7 ? nil : line == 5 ? 2 : 1), "\(text)")
             let ended = (object["ended"] as? String).flatMap { ISO8601DateFormatter().date(from: $0) }
             #expect(
                 (ended == nil) == (line == 7) && (ended.map { abs($0.timeIntervalSinceNow) < 600 } ?? true), "\(text)")
@@ -34,7 +34,7 @@ struct FailureBoundTests: CommandSuite {
         let table = try await ran(["export", "--format", "csv"] + at).stdout.components(separatedBy: "\r\n")
         #expect(
             table[0]
-                == "line,url,outcome,path,bytes,sha256,format,width,height,level,orientation,frames,alpha,color_space,http_status,attempts,ended,host"
+                == "line,url,outcome,path,bytes,sha256,format,width,height,level,orientation,frames,alpha,color_space,http_status,tries,ended,host"
         )
         #expect(table[5].contains(",,,,,,,,,,,500,2,\"20"), "\(table)")
         #expect(table[7].hasSuffix(",8,8,\"decode\",1,1,false,\"rgb\",,,,"), "\(table)")

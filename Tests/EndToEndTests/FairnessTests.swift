@@ -33,19 +33,19 @@ struct FairnessTests {
         _ = try await remote.queue.control.resume(.queue)
         try await until { origin.requestCount() >= 1 }
         let began = ContinuousClock.now
-        var looks = 0
+        var readings = 0
         try await until {
             let both = try await remote.queue.batches.statuses(of: ["a", "b"])
             let counts = both.map(\.counts.finished)
             // What three workers do in their first second, however slow the machine is just now.
             if ContinuousClock.now - began >= .seconds(1), counts[0] + counts[1] >= 900 {
-                looks += 1
+                readings += 1
                 #expect(
-                    abs(counts[0] - counts[1]) * 10 <= counts[0] + counts[1], "\(counts) after \(looks) looks")
+                    abs(counts[0] - counts[1]) * 10 <= counts[0] + counts[1], "\(counts) after \(readings) readings")
             }
             return both.allSatisfy { $0.state == .done }
         }
-        #expect(looks > 10)
+        #expect(readings > 10)
         for worker in workers { #expect(await worker.wait() == .exited(0)) }
     }
 

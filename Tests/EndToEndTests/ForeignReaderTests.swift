@@ -49,7 +49,7 @@ struct ForeignReaderTests: FolderSuite {
         for form in ["csv", "tsv"] { try await coord(["export", "--format", form, "-o", folder.path("m.\(form)")]) }
         try await coord(["export", "--format", "webdataset", "--out", folder.path("shards"), "--per-shard", "3"])
         let filter =
-            #"[.line, .url, .outcome, .path, .bytes, .sha256, .format, .width, .height, .level, .http_status, .attempts, .ended, .host, .columns.id, .columns.url, .columns.note] | map(if . == null then "" else tostring end) | tojson"#
+            #"[.line, .url, .outcome, .path, .bytes, .sha256, .format, .width, .height, .level, .http_status, .tries, .ended, .host, .columns.id, .columns.url, .columns.note] | map(if . == null then "" else tostring end) | tojson"#
         let jq = try await ChildProcess("/usr/bin/env", ["jq", "-r", filter, jsonl])
         #expect(await jq.wait() == .exited(0), "\(jq.stderr)")
         #expect(jq.stdout.split(separator: "\n").count == 6 && jq.stdout.contains("שלום 你好"), "\(jq.stdout)")
@@ -60,7 +60,7 @@ struct ForeignReaderTests: FolderSuite {
             folder = sys.argv[2]
             for name, dialect in (("m.csv", "excel"), ("m.tsv", "excel-tab")):
                 rows = list(csv.reader(open(folder + "/" + name, newline="", encoding="utf-8"), dialect))
-                assert rows[0] == ["line", "url", "outcome", "path", "bytes", "sha256", "format", "width", "height", "level", "orientation", "frames", "alpha", "color_space", "http_status", "attempts", "ended", "host", "id", "note", "list_url"], rows[0]
+                assert rows[0] == ["line", "url", "outcome", "path", "bytes", "sha256", "format", "width", "height", "level", "orientation", "frames", "alpha", "color_space", "http_status", "tries", "ended", "host", "id", "note", "list_url"], rows[0]
                 # Columns are sorted by their name; ours come first.
                 rows = [[cell[1:] if cell[:1] == "'" and cell[1:2] in "=+-@" else cell for cell in row] for row in rows]
                 found = [row[:15] + [row[16], row[15]] for row in rows[1:]]
@@ -83,7 +83,7 @@ struct ForeignReaderTests: FolderSuite {
         let plain = try await coord(["export", "--format", "csv"])
         #expect(
             plain.hasPrefix(
-                "line,url,outcome,path,bytes,sha256,format,width,height,level,orientation,frames,alpha,color_space,http_status,attempts,ended,host\r\n1,\"http://"
+                "line,url,outcome,path,bytes,sha256,format,width,height,level,orientation,frames,alpha,color_space,http_status,tries,ended,host\r\n1,\"http://"
             ),
             "\(plain)")
         try await run(

@@ -23,11 +23,11 @@ struct ImageRuleTests: FolderSuite {
 
     /// `2 filtered 640 x 40 pixels; …` for each failure of the newest batch.
     private func failures() async throws -> [String] {
-        struct Failure: Decodable { let line: Int, outcome: String, detail: String, attempts: Int }
+        struct Failure: Decodable { let line: Int, outcome: String, detail: String, tries: Int }
         let lines = try await ran(["failures", "--json"] + cache).stdout.split(separator: "\n")
         return try lines.map { line in
             let failure = try JSONDecoder().decode(Failure.self, from: Data(line.utf8))
-            return "\(failure.line) \(failure.outcome) \(failure.attempts) \(failure.detail)"
+            return "\(failure.line) \(failure.outcome) \(failure.tries) \(failure.detail)"
         }.sorted()
     }
 

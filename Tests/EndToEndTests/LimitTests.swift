@@ -127,7 +127,7 @@ struct LimitTests {
     @Test("The resolver: it answers nothing, and all that could be fetched waits for its names")
     func resolver() async throws {
         let bench = try await FaultBench(appendOnly: false, delay: 0)
-        let names = try NameServer { _ in .silence }
+        let names = try OriginResolver { _ in .silence }
         let urls = (0..<300).map { "http://host\($0).test:\(bench.origin.port)/\($0).png\n" }
         bench.folder.write(Array(urls.joined().utf8), to: "names.txt")
         try await bench.ran(["submit", bench.folder.path("names.txt"), "--name", "urls"])

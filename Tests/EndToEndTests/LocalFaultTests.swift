@@ -54,7 +54,7 @@ struct LocalFaultTests {
         try await heal()
         let began = ContinuousClock.now
         try await until { worker.stderr.contains("working again") }
-        // The pauses between two looks are about as long as the fault has lasted.
+        // The pauses between two readings are about as long as the fault has lasted.
         let most: Duration = .seconds(10) + (began - paused) * 2
         #expect(ContinuousClock.now - began < most)
         try await until { try await status(remote).state == .done }

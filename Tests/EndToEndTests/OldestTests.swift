@@ -28,7 +28,7 @@ struct OldestTests {
         #expect(before.text.contains("line 1  \(urls[0])  waiting in Redis"))
         #expect(
             before.json.contains(
-                #""index":0,"line":1,"url":"\#(urls[0])","host":"127.0.0.1","attempt":0,"state":"queued""#))
+                #""index":0,"line":1,"url":"\#(urls[0])","host":"127.0.0.1","tries":0,"state":"queued""#))
         let worker = try await ChildProcess(
             builtProduct("prefetch-worker"),
             [
@@ -54,11 +54,11 @@ struct OldestTests {
         }
         let name = try #require(try await b.queue.workers.names().first)
         #expect(text.contains("  (\(name))"))
-        let busy = #""index":2,"line":3,"url":"\#(urls[2])","host":"three.test","attempt":1,"state":"retrying","#
+        let busy = #""index":2,"line":3,"url":"\#(urls[2])","host":"three.test","tries":1,"state":"retrying","#
         #expect(json.contains(busy + #""detail":"HTTP 503 (Retry-After)","since":"2"#), "\(json)")
         #expect(
             json.contains(
-                #""index":\#(waiting),"line":\#(waiting + 1),"url":"\#(urls[waiting])","host":"one.test","attempt":1,"state":"waitingForHost""#
+                #""index":\#(waiting),"line":\#(waiting + 1),"url":"\#(urls[waiting])","host":"one.test","tries":1,"state":"waitingForHost""#
             ))
         #expect(json.contains(#""worker":"\#(name)""#))
         // A worker that stops speaking is named as that.

@@ -23,7 +23,7 @@ struct ServiceTests {
         }
     }
 
-    @Test("It is ready when it is registered, gives signs of life, and says that it stops")
+    @Test("It is ready when it is registered, sends watchdog notices, and says that it stops")
     func life() async throws {
         let (remote, socket) = (try await RemoteBatch(), NotifySocket())
         let worker = try await worker(remote.redis.url, remote.folder, socket)
@@ -42,7 +42,7 @@ struct ServiceTests {
         #expect(!seen.contains { $0.hasPrefix("READY=1") })
     }
 
-    @Test("It is ready too where it waits for Redis, says so, gives signs of life, and says when Redis is there")
+    @Test("It is ready too where it waits for Redis, says so, sends watchdog notices, and says when Redis is there")
     func waits() async throws {
         let (remote, socket) = (try await RemoteBatch(), NotifySocket())
         await remote.redis.kill9()

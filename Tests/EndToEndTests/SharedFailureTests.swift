@@ -12,7 +12,7 @@ struct SharedFailureTests {
     private func manager(_ folder: TemporaryDirectory) throws -> ImageManager {
         var downloads = ImageDownloader.Configuration()
         downloads.addressPolicy = AddressPolicy(allow: [CIDR("127.0.0.0/8")!])
-        downloads.maxAttempts = 1
+        downloads.maxTries = 1
         return try ImageManager(cache: ImageCache(directory: folder.path("cache")), downloads: downloads)
     }
 
@@ -33,7 +33,7 @@ struct SharedFailureTests {
             return await group.reduce(into: []) { $0.append($1) }
         }
         #expect(errors.allSatisfy { $0?.httpStatus == 503 }, "\(errors)")
-        #expect(errors.map { $0?.attempts ?? -1 }.sorted() == [0, 0, 0, 0, 0, 0, 0, 1])
+        #expect(errors.map { $0?.tries ?? -1 }.sorted() == [0, 0, 0, 0, 0, 0, 0, 1])
         #expect(origin.requestCount() == 1)
         // Who asks afterwards asks for itself.
         await #expect(throws: WebImageError.self) {
@@ -97,7 +97,7 @@ struct SharedFailureTests {
             return await group.reduce(into: []) { $0.append($1) }
         }
         #expect(errors.allSatisfy { $0?.httpStatus == 404 }, "\(errors)")
-        #expect(errors.map { $0?.attempts ?? -1 }.sorted() == [0, 0, 0, 0, 0, 0, 0, 0, 1])
+        #expect(errors.map { $0?.tries ?? -1 }.sorted() == [0, 0, 0, 0, 0, 0, 0, 0, 1])
         #expect(origin.requestCount() == 1)
     }
 

@@ -204,7 +204,7 @@ struct TotalsTests {
         let workers = try #require(try await object("workers")["workers"] as? [[String: Any]])
         let after = try batch(try await object("status"))
         try check(after)
-        // Those that are gone are among them: together they are the batch as it was between the two looks.
+        // Those that are gone are among them: together they are the batch as it was between the two readings.
         for name in ["finished", "skipped"] where after["state"] as? String == "running" {
             let sum = workers.reduce(0) { $0 + ($1[name] as? Int ?? 0) }
             let range = (before[name] as? Int ?? 0)...(after[name] as? Int ?? 0)

@@ -14,7 +14,7 @@ struct AnswerTests {
     private static let at = DashFixture.start + 940_000
 
     init() throws {
-        var snapshot = try #require(DashFixture.reading(40).look)
+        var snapshot = try #require(DashFixture.reading(40).snapshot)
         snapshot.status.listPath = "/data/urls.txt"
         snapshot.status.limits.add(.servers, milliseconds: 90_000)
         snapshot.status.limits.add(.politeness, milliseconds: 30_000)
@@ -35,14 +35,14 @@ struct AnswerTests {
 
     private static let failures: [FailureDetail] = {
         var first = FailureDetail(
-            line: 7, url: "https://u:secret@a.example/1.jpg", outcome: .httpError, httpStatus: 404, attempts: 1,
+            line: 7, url: "https://u:secret@a.example/1.jpg", outcome: .httpError, httpStatus: 404, tries: 1,
             detail: "HTTP 404")
         first.ended = at
         let second = FailureDetail(
-            line: 9, url: "https://b.example/\u{202E}2.jpg", outcome: .refused, reason: .closedNetwork, attempts: 1,
+            line: 9, url: "https://b.example/\u{202E}2.jpg", outcome: .refused, reason: .closedNetwork, tries: 1,
             detail: "10.0.0.1 is a private address")
         var third = FailureDetail(
-            line: 12, url: "https://a.example/3.jpg", outcome: .timeout, attempts: 3, detail: "no byte for 15 s")
+            line: 12, url: "https://a.example/3.jpg", outcome: .timeout, tries: 3, detail: "no byte for 15 s")
         third.isKept = false
         let fourth = FailureDetail(line: 13, url: "no url", outcome: .invalidURL, detail: "no scheme")
         return [first, second, third, fourth]
@@ -96,7 +96,7 @@ struct AnswerTests {
         ]
         (queue.dead, queue.claimedJobs, queue.maxMemory, queue.lostWorkers) = (2, 6, 42_000_000, 1)
         queue.failedURLLimit.removed = 12
-        queue.orders = QueueControl.QueueSettings(isPaused: true, concurrency: .fixed(8))
+        queue.settings = QueueControl.QueueSettings(isPaused: true, concurrency: .fixed(8))
         return queue
     }
 
@@ -104,7 +104,7 @@ struct AnswerTests {
     func health() throws {
         let limit = RunLimit(workers: snapshot.workers, batches: [snapshot.status])
         let health = Health(queue: queue, lost: ["node-c:7"], statuses: [snapshot.status])
-        let about = QueueAnswer(name: "default", settings: queue.orders)
+        let about = QueueAnswer(name: "default", settings: queue.settings)
         try Self.expect(
             Self.lines(health)
                 + health.lines(noWorker: true)
@@ -145,7 +145,7 @@ struct AnswerTests {
             cache: BatchCache(id: "c1", host: "img-02", directory: "/srv/images"))
         let known = URLFactsText(url: "https://u:secret@a.example/1.jpg", facts: facts, cache: nil, queue: "default")
         var open = OpenURL(index: 4, line: 5, url: "https://a.example/5.jpg", state: .stalled, since: Self.at - 3_000)
-        (open.worker, open.attempt, open.host) = ("node-a:4121", 2, "a.example")
+        (open.worker, open.tries, open.host) = ("node-a:4121", 2, "a.example")
         var rest = OpenURL(index: 9, state: .notPushed)
         rest.detail = "1200"
         try Self.expect(

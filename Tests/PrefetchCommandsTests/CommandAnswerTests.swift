@@ -116,7 +116,7 @@ struct CommandAnswerTests {
             #"retrying_downloads{queue="q"} 6"#, #"workers{queue="q",state="running"} 1"#,
             #"workers{queue="q",state="trouble"} 1"#, #"workers{queue="q",state="paused"} 1"#,
             #"queue_jobs{queue="q",state="waiting"} 3"#,
-            #"attempts_total{queue="q",batch="mine",result="failed"} 5"#,
+            #"tries_total{queue="q",batch="mine",result="failed"} 5"#,
             #"fetch_duration_seconds_bucket{queue="q",batch="mine",le="0.064"} 0"#,
             #"fetch_duration_seconds_bucket{queue="q",batch="mine",le="0.128"} 3"#,
             #"fetch_duration_seconds_bucket{queue="q",batch="mine",le="+Inf"} 4"#,

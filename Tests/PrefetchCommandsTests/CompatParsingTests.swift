@@ -69,7 +69,7 @@ struct CompatParsingTests {
     @Test func aFailedURLIsOneSafeLine() {
         let entry = FailedURLEntry(
             meta: "1785933667123 1785933668123 3 1786933668123 httpError 404 urls-7f3a the server says 404")
-        let failed = FailedURLList.FailedURL(url: "http://me:secret@h/\u{1B}[2J", entry: entry)
+        let failed = Blacklist.FailedURL(url: "http://me:secret@h/\u{1B}[2J", entry: entry)
         #expect(
             FailedURLText.line(failed)
                 == #"http://me:***@h/\x1b[2J  httpError 404  3 times, first 2026-08-05T12:41:07Z, last 2026-08-05T12:41:08Z, by urls-7f3a"#

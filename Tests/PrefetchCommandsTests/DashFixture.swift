@@ -19,10 +19,10 @@ enum DashFixture {
     static func reading(_ second: Int) -> DashReading {
         let at = start + 900_000 + second * 1000
         var reading = DashReading()
-        reading.look = look(second, at: at)
+        reading.snapshot = snapshot(second, at: at)
         var queue = QueueSnapshot()
         queue.at = at
-        queue.batches = [reading.look?.status, batch("app-icons-v12", 48_000, at: at)].compactMap { $0 }
+        queue.batches = [reading.snapshot?.status, batch("app-icons-v12", 48_000, at: at)].compactMap { $0 }
         queue.hosts = hosts(second, at: at)
         (queue.failedURLs, queue.usedMemory) = (1_907, 42_991_616)
         reading.queue = queue
@@ -31,15 +31,15 @@ enum DashFixture {
         }
         reading.failures = [
             7: FailureDetail(
-                line: 8, url: "https://pics.c.example/9f/2201.jpg", outcome: .truncated, attempts: 3,
+                line: 8, url: "https://pics.c.example/9f/2201.jpg", outcome: .truncated, tries: 3,
                 detail: "48,211 of 71,004 bytes"),
             9: FailureDetail(
                 line: 10, url: "https://例え.テスト/絵.jpg\u{202E}\u{1B}[2J", outcome: .httpError, httpStatus: 404,
-                attempts: 1,
+                tries: 1,
                 detail: "HTTP 404"),
             11: FailureDetail(
                 line: 12, url: "https://xn--r8jz45g.xn--zckzah/\u{05D0}\u{05D1}/e\u{301}👩‍👧🇩🇪.png", outcome: .timeout,
-                attempts: 3,
+                tries: 3,
                 detail: String(decoding: [0x6E, 0x6F, 0xFF, 0xFE, 0x20], as: UTF8.self) + "no byte for 15 s"),
         ]
         return reading
@@ -56,14 +56,14 @@ enum DashFixture {
     /// The batch paused with a priority of its own, and a worker beside it.
     static func paused(_ second: Int) -> DashReading {
         var reading = reading(second)
-        reading.look?.status.isPaused = true
-        reading.look?.status.priority = .high
-        reading.look?.workers["node-a:4122"]?.report.isPaused = true
-        reading.look?.workers["node-b:977"]?.report.trouble = "no space left on device"
+        reading.snapshot?.status.isPaused = true
+        reading.snapshot?.status.priority = .high
+        reading.snapshot?.workers["node-a:4122"]?.report.isPaused = true
+        reading.snapshot?.workers["node-b:977"]?.report.trouble = "no space left on device"
         return reading
     }
 
-    private static func look(_ second: Int, at: Int) -> BatchSnapshot {
+    private static func snapshot(_ second: Int, at: Int) -> BatchSnapshot {
         // A wave, so that the graphs have a form.
         let done = (0..<second).reduce(588_000) { $0 + 600 + ($1 % 7) * 20 }
         var status = batch("laion-art-7", 1_000_000, at: at)
@@ -81,13 +81,13 @@ enum DashFixture {
         status.counts = counts
         status.last = at
         status.fetches = fetches
-        var look = BatchSnapshot(at: at, status: status)
-        look.httpStatuses = [404: 2_310, 503: 530]
-        look.waitingJobs = 64
-        look.counts = workers(counts)
+        var snapshot = BatchSnapshot(at: at, status: status)
+        snapshot.httpStatuses = [404: 2_310, 503: 530]
+        snapshot.waitingJobs = 64
+        snapshot.counts = workers(counts)
         for (number, name) in ["node-a:4121", "node-a:4122", "node-b:977", "node-b:978"].enumerated() {
             if number == 3 && second >= 20 { continue }
-            look.workers[name] = WorkerRecord(
+            snapshot.workers[name] = WorkerRecord(
                 id: name,
                 WorkerReport(fields: [
                     "state": "running", "in_flight": "32", "max_concurrent_downloads": "32", "lease": "15000",
@@ -99,13 +99,13 @@ enum DashFixture {
                     "cache_limit": "200000000000",
                 ]), leaseLeft: 14_000 - number * 200)
         }
-        look.hosts = [
+        snapshot.hosts = [
             "cdn.a.example": .init(finished: done / 3, skipped: 201, bytes: 18_400_000_000),
             "img.b.example": .init(finished: done / 7, skipped: 353, bytes: 8_400_000_000),
             "写真.example": .init(finished: done / 10, skipped: 1_160, bytes: 6_100_000_000),
             "old.e.example": .init(finished: 2_100, skipped: 1_743, bytes: 0),
         ]
-        return look
+        return snapshot
     }
 
     /// Two thousand transfers, most of them short, some over a new connection.

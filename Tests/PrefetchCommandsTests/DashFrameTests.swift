@@ -124,12 +124,12 @@ struct DashFrameTests {
         for second in 0...40 {
             var reading = DashFixture.reading(second)
             if second == 40 {
-                reading.look?.status.state = .cancelled
-                let open = 1_000_000 - (reading.look?.status.counts.finished ?? 0)
-                reading.look?.status.counts[.cancelled] += open
+                reading.snapshot?.status.state = .cancelled
+                let open = 1_000_000 - (reading.snapshot?.status.counts.finished ?? 0)
+                reading.snapshot?.status.counts[.cancelled] += open
             }
             state.take(reading)
-            let counts = try #require(state.look?.status.counts)
+            let counts = try #require(state.snapshot?.status.counts)
             #expect(state.causes.reduce(0) { $0 + $1.count } == counts.skipped)
             #expect(state.workerRows.reduce(0) { $0 + $1.counts.finished } == counts.finished)
             #expect(state.workerRows.reduce(0) { $0 + $1.counts.skipped } == counts.skipped)
@@ -144,7 +144,7 @@ struct DashFrameTests {
         #expect(state.log.contains { $0.text == "node-b:978 is lost, 3 jobs went back to the queue" })
     }
 
-    @Test("Hosts that are left alone are told, counted down, shown although nothing of them has ended, and told again")
+    @Test("Hosts in back-off are told, counted down, shown although nothing of them has ended, and told again")
     func troubledHosts() throws {
         var state = DashFixture.state()
         var reading = DashFixture.reading(45)
@@ -152,7 +152,7 @@ struct DashFrameTests {
         let at = try #require(reading.queue?.at)
         let new = try #require(HostProblem(host: "new.example", note: note, now: at))
         reading.queue?.hosts.append(new)
-        for name in try #require(reading.look).workers.keys { reading.look?.workers[name]?.report.inFlight = 0 }
+        for name in try #require(reading.snapshot).workers.keys { reading.snapshot?.workers[name]?.report.inFlight = 0 }
         state.take(reading)
         #expect(state.stallReason == "2 hosts in back-off, the next is asked in 10.0 s")
         #expect(
@@ -164,7 +164,7 @@ struct DashFrameTests {
         #expect(rows.map(\.host.finished).last == 0)
         // Other batches and hosts are read less often than this one: the seconds go on.
         reading.queue = nil
-        reading.look?.at += 4_000
+        reading.snapshot?.at += 4_000
         state.take(reading)
         func shown() -> [String] {
             DashFixture.frame(state, 80, 24).map(\.text).compactMap { line in
@@ -172,14 +172,14 @@ struct DashFrameTests {
             }
         }
         #expect(shown() == ["silent 32s", "busy 6s"])
-        reading.look?.at += 7_000
+        reading.snapshot?.at += 7_000
         state.take(reading)
         #expect(shown() == ["silent 25s", "busy, retrying"])
-        reading.look?.at += 30_000
+        reading.snapshot?.at += 30_000
         state.take(reading)
         #expect(shown() == ["silent, retrying", "busy, retrying"])
         var queue = QueueSnapshot()
-        queue.at = try #require(reading.look?.at)
+        queue.at = try #require(reading.snapshot?.at)
         reading.queue = queue
         state.take(reading)
         #expect(
@@ -221,8 +221,8 @@ struct DashFrameTests {
         var state = DashFixture.state()
         for second in 41...110 {
             var reading = DashFixture.reading(40)
-            reading.look?.at += (second - 40) * 1000
-            reading.look?.status.at += (second - 40) * 1000
+            reading.snapshot?.at += (second - 40) * 1000
+            reading.snapshot?.status.at += (second - 40) * 1000
             state.take(reading)
         }
         #expect(state.isStalled)
@@ -230,15 +230,17 @@ struct DashFrameTests {
         #expect(
             text.contains("STALLED") && text.contains("ETA –") && text.contains("! 210 wait for their next try"),
             "\(text)")
-        state.look?.status.isPaused = true
+        state.snapshot?.status.isPaused = true
         #expect(!state.isStalled && state.stallReason == "this batch is paused; p resumes it")
-        state.look?.status.isQueuePaused = true
+        state.snapshot?.status.isQueuePaused = true
         #expect(state.stallReason == "this batch is paused, and the whole queue too: p and P")
         state.isReadOnly = true
-        state.look?.status.isPaused = false
+        state.snapshot?.status.isPaused = false
         #expect(state.stallReason == "the whole queue is paused")
-        state.look?.status.isQueuePaused = false
-        for name in ["node-a:4121", "node-a:4122", "node-b:977"] { state.look?.workers[name]?.report.isPaused = true }
+        state.snapshot?.status.isQueuePaused = false
+        for name in ["node-a:4121", "node-a:4122", "node-b:977"] {
+            state.snapshot?.workers[name]?.report.isPaused = true
+        }
         #expect(state.stallReason == "every worker is paused")
         state.lose("connection refused")
         #expect(state.stallReason == "Redis is away, trying again: connection refused")

@@ -38,11 +38,11 @@ struct DashKeyTests {
         _ = state.press(.character("x"))
         #expect(state.press(.character("y")) == .cancel("laion-art-7"))
         #expect(state.press(.character("r")) == .none && state.question == nil && state.notice != nil)
-        state.look?.status.state = .done
+        state.snapshot?.status.state = .done
         _ = state.press(.character("r"))
         #expect(state.press(.character("y")) == .retry("laion-art-7"))
         state.isReadOnly = true
-        state.look?.status.state = .running
+        state.snapshot?.status.state = .running
         for key in DashKey.all where key.changes {
             #expect(state.press(key.keys[0]) == .none && state.question == nil && state.notice == nil)
         }
@@ -53,22 +53,22 @@ struct DashKeyTests {
     func pausing() {
         var state = DashFixture.state()
         #expect(state.press(.character("p")) == .pause(.batch("laion-art-7")))
-        state.look?.status.isPaused = true
+        state.snapshot?.status.isPaused = true
         #expect(state.press(.character("p")) == .resume(.batch("laion-art-7")))
         #expect(state.press(.character("P")) == .pause(.queue))
-        state.look?.status.isQueuePaused = true
+        state.snapshot?.status.isQueuePaused = true
         #expect(state.press(.character("P")) == .resume(.queue))
         _ = state.press(.character("2"))
         #expect(state.press(.character("p")) == .pause(.worker("node-a:4121")))
-        state.look?.workers["node-a:4121"]?.report.isPaused = true
+        state.snapshot?.workers["node-a:4121"]?.report.isPaused = true
         #expect(state.press(.character("p")) == .resume(.worker("node-a:4121")))
         _ = state.press(.character("G"))
         #expect(state.press(.character("p")) == .none && state.notice == "only a worker that is there can be paused")
         #expect(state.press(.character(">")) == .prioritise("laion-art-7", .high))
         #expect(state.press(.character("<")) == .prioritise("laion-art-7", .low))
-        state.look?.status.priority = .high
+        state.snapshot?.status.priority = .high
         #expect(state.press(.character(">")) == .none && state.notice == "laion-art-7 has priority high already")
-        state.look?.status.state = .done
+        state.snapshot?.status.state = .done
         #expect(state.press(.character("<")) == .none && state.notice != nil)
         _ = state.press(.character("1"))
         #expect(state.press(.character("p")) == .none && state.notice == "only a running batch can be paused")
@@ -126,7 +126,7 @@ struct DashKeyTests {
         #expect(state.press(.character(" ")) == .reread && !state.isFrozen)
         #expect(state.press(.character("y")) == .copy(state.workerRows[state.cursor].name))
         _ = state.press(.character("]"))
-        #expect(state.id == "app-icons-v12" && state.look == nil)
+        #expect(state.id == "app-icons-v12" && state.snapshot == nil)
         #expect(state.press(.character("q")) == .quit)
     }
 
@@ -165,8 +165,8 @@ struct DashKeyTests {
         state.id = "laion-art-7"
         var reading = DashFixture.reading(0)
         func skip(_ count: Int, at: Int) {
-            reading.look?.at = at
-            reading.look?.status.counts[.timeout] += count
+            reading.snapshot?.at = at
+            reading.snapshot?.status.counts[.timeout] += count
             state.take(reading)
         }
         skip(0, at: 1_000)

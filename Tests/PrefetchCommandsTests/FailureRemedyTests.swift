@@ -164,7 +164,7 @@ struct FailureRemedyTests {
     func stored() {
         for reason in FailureReason.allCases {
             let failure = FailureDetail(
-                line: 3, url: "http://h/a", outcome: reason.outcome, reason: reason, httpStatus: 403, attempts: 2,
+                line: 3, url: "http://h/a", outcome: reason.outcome, reason: reason, httpStatus: 403, tries: 2,
                 detail: "no")
             #expect(failure.encoded() == "3\t\(reason.outcome)/\(reason.rawValue)\t403\t2\thttp://h/a\tno")
             #expect(FailureDetail(encoded: failure.encoded()) == failure)
@@ -179,7 +179,7 @@ struct FailureRemedyTests {
         _ host: String, _ outcome: PrefetchOutcome, _ reason: FailureReason? = nil, _ status: Int? = nil
     ) -> FailureDetail {
         FailureDetail(
-            line: 1, url: "http://\(host)/a", outcome: outcome, reason: reason, httpStatus: status, attempts: 1,
+            line: 1, url: "http://\(host)/a", outcome: outcome, reason: reason, httpStatus: status, tries: 1,
             detail: "whatever it says")
     }
 

@@ -40,7 +40,7 @@ struct FigureTests {
         ),
         (ExportedLine.self, "line", "A line of export --format jsonl; outcome is null while it is open."),
         (URLFactsText.self, "why", "why --json."), (OldestAnswer.self, "why_oldest", "why --oldest --json."),
-        (FailedURLList.FailedURL.self, "failed_url", "A line of blacklist list --json."),
+        (Blacklist.FailedURL.self, "failed_url", "A line of blacklist list --json."),
         (CacheEntry.self, "image", "A line of cache ls --json."),
         (CacheSummary.self, "cache_summary", "cache ls --summary --json."),
         (CacheTally.self, "cache_verify", "cache verify --json."),
@@ -176,23 +176,24 @@ struct FigureTests {
 
     @Test("What is answered is valid against docs/schema.json, and a mistake is found, by Python's jsonschema")
     func valid() async throws {
-        let look = try #require(DashFixture.reading(40).look)
-        let failure = FailureDetail(line: 1, url: "u", outcome: .timeout, attempts: 3, detail: "d")
+        let snapshot = try #require(DashFixture.reading(40).snapshot)
+        let failure = FailureDetail(line: 1, url: "u", outcome: .timeout, tries: 3, detail: "d")
         var counts = FailureCounts(by: .host, of: "b")
         counts.note(failure)
         let queue = QueueAnswer(name: "default", settings: QueueControl.QueueSettings())
         let health = Health(
-            queue: DashFixture.reading(40).queue ?? QueueSnapshot(), lost: ["w"], statuses: [look.status])
+            queue: DashFixture.reading(40).queue ?? QueueSnapshot(), lost: ["w"], statuses: [snapshot.status])
         let status = StatusAnswer(
-            queue: queue, batches: [BatchAnswer(look.status, look)], leftOut: 0, snapshot: health.queue, health: health,
-            limit: RunLimit(workers: look.workers, batches: [look.status]))
-        let workers = look.workers.values + [WorkerRecord(id: "w", WorkerReport(), leaseLeft: 1)]
+            queue: queue, batches: [BatchAnswer(snapshot.status, snapshot)], leftOut: 0, snapshot: health.queue,
+            health: health,
+            limit: RunLimit(workers: snapshot.workers, batches: [snapshot.status]))
+        let workers = snapshot.workers.values + [WorkerRecord(id: "w", WorkerReport(), leaseLeft: 1)]
         let line = ExportedLine(BatchResults.Line(line: 1, url: "u", outcome: nil))
         let good: [(String, any Shown)] = [
             ("status", status), ("workers", WorkersAnswer(queue: queue, workers: Array(workers))), ("failure", failure),
             ("failure_counts", counts), ("line", line),
             ("event", EventAnswer(.progress(finishedCount: 1, totalCount: 2))),
-            ("event", RateEvents().event(look.status, WorkerLoad(look.workers))),
+            ("event", RateEvents().event(snapshot.status, WorkerLoad(snapshot.workers))),
             ("why_oldest", OldestAnswer(batch: "b", oldest: [OpenURL(index: 0, state: .queued)])),
             ("cache_summary", CacheSummary()), ("doctor", DoctorAnswer(findings: MachineDiagnostics.findings())),
         ]
@@ -217,7 +218,7 @@ struct FigureTests {
     @Test("docs/METRICS.md has a line for each metric, as its help says")
     func metrics() throws {
         var queue = DashFixture.reading(40).queue ?? QueueSnapshot()
-        queue.workers = DashFixture.reading(40).look?.workers ?? [:]
+        queue.workers = DashFixture.reading(40).snapshot?.workers ?? [:]
         queue.batches = Array(queue.batches.prefix(1))
         queue.batches[0].limits.add(.servers, milliseconds: 1)
         let cache = QueueMetrics.Cache(count: 1, size: 1, free: 1)

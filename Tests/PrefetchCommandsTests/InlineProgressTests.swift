@@ -55,7 +55,7 @@ struct InlineProgressTests {
             (load.workers, load.report.inFlight, load.report.stalled, load.report.waitingForHost, load.report.retrying)
                 == (2, 5, 1, 9, 4))
         #expect(load.trouble == "b:2 paused: disk full" && load.idle == 1 && !load.isIdle)
-        // A sign of life is up to a second old; the counts beside it are not.
+        // A heartbeat is up to a second old; the counts beside it are not.
         #expect(load.beside(left: 20) == load)
         let beside = [18, 14, 6, 3, 0, -1].map { load.beside(left: $0) }
         #expect(

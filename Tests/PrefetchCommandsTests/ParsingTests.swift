@@ -115,7 +115,7 @@ struct ParsingTests {
         let document = try InheritedDocument(handed.encoded)
         #expect(try RunWorker.Document(inherited: dup(document.descriptor)) == handed)
         let downloads = try auto.downloads(environment: [:])
-        #expect(downloads.maxConcurrentDownloads == 16 && downloads.maxParkedDownloads == 2048)
+        #expect(downloads.maxConcurrentDownloads == 16 && downloads.maxStalledDownloads == 2048)
         #expect(DescriptorBudget(limit: 128).note(wanted: .auto) == nil)
         #expect(DescriptorBudget(limit: 128).note(wanted: 32) != nil)
     }
@@ -192,7 +192,7 @@ struct ParsingTests {
             downloads.headers.map(\.name) == ["User-Agent", "Referer"]
                 && downloads.headers.map(\.value) == ["me", "http://h/"])
         #expect(downloads.connectTimeout == 2 && downloads.downloadTimeout == 3)
-        #expect(downloads.maxTotalTime == 1.5 && downloads.maxSlowTime == nil && downloads.maxAttempts == 4)
+        #expect(downloads.maxTotalTime == 1.5 && downloads.maxSlowTime == nil && downloads.maxTries == 4)
         #expect(downloads.maxBodyBytes == 1 << 20)
         #expect(
             downloads.asksRobots && !downloads.respectsRobotsTag

@@ -43,7 +43,7 @@ struct PrintingTests {
         #expect(Wording.latency(seconds) == text)
     }
 
-    @Test func aLineKeepsItsLooksAndNothingElseOfATerminal() {
+    @Test func aLineKeepsItsStylesAndNothingElseOfATerminal() {
         let painted =
             Ink.bad.painted("bad", isColoured: true) + "\t" + Ink.plain.selected.painted("x", isColoured: false)
         #expect(TerminalText.line(painted) == painted)

@@ -25,18 +25,18 @@ struct ReportTests {
             counts[.timeout] = 3
             counts.bytes = 4_500_000
         }
-        var look = BatchSnapshot(at: status.at, status: status, httpStatuses: [404: 6, 503: 2])
-        look.hosts = [
+        var snapshot = BatchSnapshot(at: status.at, status: status, httpStatuses: [404: 6, 503: 2])
+        snapshot.hosts = [
             "a.example": .init(finished: 70, skipped: 12, bytes: 4_000_000),
             "b\"<i>": .init(finished: 32, skipped: 0, bytes: 500_000),
         ]
-        look.counts = ["host:1": status.counts]
-        var page = BatchPage(snapshot: look)
+        snapshot.counts = ["host:1": status.counts]
+        var page = BatchPage(snapshot: snapshot)
         page.failures = [
             FailureDetail(
-                line: 7, url: hostile, outcome: .httpError, httpStatus: 404, attempts: 1, detail: "<b>no</b>"),
+                line: 7, url: hostile, outcome: .httpError, httpStatus: 404, tries: 1, detail: "<b>no</b>"),
             FailureDetail(
-                line: 9, url: "https://u:secret@a.example/", outcome: .timeout, attempts: 3, detail: "no byte"),
+                line: 9, url: "https://u:secret@a.example/", outcome: .timeout, tries: 3, detail: "no byte"),
         ]
         return page
     }
@@ -117,19 +117,19 @@ struct ReportTests {
     @Test("A large batch has a small page: hosts, causes and lines are bounded, and what is left out is counted")
     func large() {
         var report = report()
-        var look = report.snapshot
+        var snapshot = report.snapshot
         for index in 0..<256 {
-            look.hosts["host-\(index).\(String(repeating: "long-", count: 40))example"] = .init(
+            snapshot.hosts["host-\(index).\(String(repeating: "long-", count: 40))example"] = .init(
                 finished: index, skipped: 1, bytes: 1)
-            look.counts["machine-\(index):\(index)"] = look.status.counts
+            snapshot.counts["machine-\(index):\(index)"] = snapshot.status.counts
         }
-        for code in 400..<600 { look.httpStatuses[code] = 1 }
-        look.status.counts[.httpError] = 1_000_000
-        report.snapshot = look
+        for code in 400..<600 { snapshot.httpStatuses[code] = 1 }
+        snapshot.status.counts[.httpError] = 1_000_000
+        report.snapshot = snapshot
         report.failures = (0..<2_000).map { line in
             FailureDetail(
                 line: line, url: "https://a.example/" + String(repeating: "x", count: 8_000), outcome: .httpError,
-                httpStatus: 400 + line % 200, attempts: 3, detail: String(repeating: "d", count: 500))
+                httpStatus: 400 + line % 200, tries: 3, detail: String(repeating: "d", count: 500))
         }
         let page = report.page.text
         #expect(page.utf8.count < 2_000_000, "\(page.utf8.count)")

@@ -115,7 +115,7 @@ struct RedisFaultTests {
         #expect(try await redis.command(["PING"]) == .status("PONG"))
     }
 
-    @Test("An interrupt after the look whether to wait ends the wait, though it came before the wait began")
+    @Test("An interrupt after the check whether to wait ends the wait, though it came before the wait began")
     func interruptedBefore() async throws {
         let server = try await RedisServer()
         let redis = try connection(to: server.url)

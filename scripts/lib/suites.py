@@ -126,7 +126,7 @@ class Group:
             except (OSError, ValueError, IndexError):
                 continue
 
-    def complaint(self):
+    def message(self):
         """The complete output of the tests that failed."""
         lines = self.lines()
         if self.trouble:
@@ -200,7 +200,7 @@ class Run:
                 self.active.remove(group)
                 self.done.append(group)
                 if group.failed or group.trouble:
-                    print("\n".join(group.complaint()), flush=True)
+                    print("\n".join(group.message()), flush=True)
                 if sys.stdout.isatty():
                     self.progress()
             if time.monotonic() - self.said >= 30 and not sys.stdout.isatty():
@@ -226,7 +226,7 @@ class Run:
         """What is said at the end; returns the exit code."""
         bad = [group for group in self.done if group.failed or group.trouble]
         for group in bad:
-            print("\n" + "\n".join(group.complaint()))
+            print("\n" + "\n".join(group.message()))
         took = self.times()
         print("slowest: " + ", ".join(f"{suite.split('.')[1]} {seconds:.0f} s" for suite, seconds in took.most_common(10)))
         reasons = collections.Counter(reason for group in self.done for _, reason in group.skipped)

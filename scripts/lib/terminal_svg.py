@@ -13,32 +13,32 @@ LIGHT = ["#24292f", "#cf222e", "#116329", "#7d4e00", "#0550ae", "#8250df", "#1b7
 DARK = ["#e6edf3", "#ff7b72", "#3fb950", "#d29922", "#58a6ff", "#bc8cff", "#39c5cf", "#9198a1"]
 
 
-def runs(line, look):
-    """The line's pieces with the same look: (column, cells, classes, text); and the look that the next line begins with."""
+def runs(line, style):
+    """The line's pieces with the same style: (column, cells, classes, text); and the style that the next line begins with."""
     column, result = 0, []
     for piece in re.split(r"(\x1b\[[0-9;:]*m)", line):
         code = re.fullmatch(r"\x1b\[([0-9;:]*)m", piece)
         if code is None:
             if piece:
                 cells = sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in piece)
-                result.append((column, cells, " ".join(sorted(look)), piece))
+                result.append((column, cells, " ".join(sorted(style)), piece))
                 column += cells
             continue
         for number in code[1].replace(":", ";").split(";"):
             number = int(number or 0)
             if number == 0:
-                look = set()
+                style = set()
             elif number in (1, 2, 4, 7):
-                look = look | {{1: "b", 2: "d", 4: "u", 7: "r"}[number]}
+                style = style | {{1: "b", 2: "d", 4: "u", 7: "r"}[number]}
             elif number == 22:
-                look = look - {"b", "d"}
+                style = style - {"b", "d"}
             elif number == 27:
-                look = look - {"r"}
+                style = style - {"r"}
             elif 30 <= number <= 37 or 90 <= number <= 97:
-                look = {c for c in look if not c.startswith("c")} | {f"c{number % 10}"}
+                style = {c for c in style if not c.startswith("c")} | {f"c{number % 10}"}
             elif number == 39:
-                look = {c for c in look if not c.startswith("c")}
-    return result, look
+                style = {c for c in style if not c.startswith("c")}
+    return result, style
 
 
 def main():
@@ -60,9 +60,9 @@ def main():
     ]
     for index, colour in enumerate(("#ff5f57", "#febc2e", "#28c840")):
         out.append(f'<circle cx="{PAD + 6 + index * 20}" cy="18" r="6" fill="{colour}"/>')
-    look = set()
+    style = set()
     for row, line in enumerate(lines):
-        pieces, look = runs(line, look)
+        pieces, style = runs(line, style)
         y = BAR + PAD + (row + 0.75) * LINE
         for column, cells, classes, text in pieces:
             if "r" in classes.split():

@@ -7,7 +7,7 @@ internal import Threading
 ///
 /// The first place has the name of the batch, once the run has opened it. A place has one note in 32 words: its length in bytes, 0 if it is free, then its text, `job@nonce position worker`. Each worker has 64 places,
 /// more than there are threads that decode; a note that finds none free, or is longer than a place, is not taken: then the URLs of its
-/// worker are separated by splitting their jobs (`JobTask`).
+/// worker are separated by splitting their jobs (`JobWork`).
 package final class DecodeNotes: Sendable {
     /// A URL in a decoder.
     package struct Suspect: Sendable, Hashable {
@@ -15,7 +15,7 @@ package final class DecodeNotes: Sendable {
         package var claim: String
         /// Its position in the job.
         package var position: Int
-        /// The name under which the worker has the claim: another one if it was given up, and joined again.
+        /// The name under which the worker has the claim: another one if it was lost, and joined again.
         package var worker: String
 
         package init(claim: String, position: Int, worker: String) {
@@ -47,7 +47,7 @@ package final class DecodeNotes: Sendable {
 
     deinit { close(descriptor) }
 
-    /// The notes of a dead worker, which are removed.
+    /// The notes of a lost worker, which are removed.
     /// * `worker`: its number from 0.
     package func take(_ worker: Int) -> [Suspect] {
         guard (0..<workers).contains(worker) else { return [] }

@@ -92,14 +92,14 @@ package struct ReplacedFile: Sendable {
     private static func row(_ line: ArraySlice<UInt8>, _ separator: UInt8) -> Place? {
         var reader = CSVReader(separator: separator)
         var place: Place?
-        func look(_ record: CSVReader.Record) {
+        func take(_ record: CSVReader.Record) {
             guard record.fields.count > 1, let line = Int(String(decoding: record.fields[0], as: UTF8.self)) else {
                 return
             }
             place = Place(line: line, url: String(decoding: record.fields[1], as: UTF8.self))
         }
-        try? reader.read(line, look)
-        try? reader.finish(look)
+        try? reader.read(line, take)
+        try? reader.finish(take)
         return place
     }
 

@@ -9,7 +9,7 @@ package import WebImage
 package actor BatchEventReader {
     /// Where URLs of indices come from.
     private enum Source {
-        case notLooked
+        case unknown
         case given([String])
         case list(ListCursor)
         case packed(PackedURLs)
@@ -18,7 +18,7 @@ package actor BatchEventReader {
 
     private let queue: PrefetchQueue
     private let listPath: String?
-    private var source = Source.notLooked
+    private var source = Source.unknown
     private let tail: OutcomeTail
     private var saysPresent: Bool
     package private(set) var status: BatchStatus?
@@ -33,11 +33,11 @@ package actor BatchEventReader {
         listPath: String? = nil, waitLimit: Duration? = nil,
         notice: @escaping @Sendable (OutcomeTail.Notice) -> Void = { _ in }
     ) {
-        var patient = PrefetchQueue(
+        var waitingQueue = PrefetchQueue(
             ScriptRunner(connection: queue.connection, keys: queue.keys, waitLimit: waitLimit))
         // Used only after the tail has read something, so a refusal means that access was lost.
-        patient.redis.refusalTimeout = OutcomeTail.refusalTimeout
-        self.queue = patient
+        waitingQueue.redis.refusalTimeout = OutcomeTail.refusalTimeout
+        self.queue = waitingQueue
         self.listPath = listPath
         if let urls { source = .given(urls) }
         saysPresent = start == .present
@@ -82,7 +82,7 @@ extension BatchEventReader {
     /// * `settled`: in ascending order.
     private func urls(of settled: [SettledURL], in status: BatchStatus) async throws(PrefetchError) -> [String] {
         guard !settled.isEmpty else { return [] }
-        if case .notLooked = source { source = try await findURLSource(of: status) }
+        if case .unknown = source { source = try await findURLSource(of: status) }
         var urls: [String] = []
         urls.reserveCapacity(settled.count)
         switch source {
@@ -93,7 +93,7 @@ extension BatchEventReader {
         case .packed(let packed):
             for item in settled { packed[item.index].map { urls.append($0) } }
         case .none(let reason): urls = try await detailedURLs(of: settled, in: status, otherwise: reason)
-        case .notLooked: break
+        case .unknown: break
         }
         guard urls.count == settled.count else {
             throw PrefetchError(

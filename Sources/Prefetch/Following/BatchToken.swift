@@ -138,13 +138,13 @@ public struct BatchFailure: Sendable, Equatable {
     /// The status code of the last response, if there was one.
     public let httpStatus: Int?
     /// How often it was requested.
-    public let attempts: Int
+    public let tries: Int
     /// Why, in one sentence.
     public let message: String
 
     init(_ detail: FailureDetail) {
         (url, line, outcome) = (detail.url, detail.line, detail.outcome)
-        (reason, httpStatus, attempts) = (detail.reason, detail.httpStatus, detail.attempts)
+        (reason, httpStatus, tries) = (detail.reason, detail.httpStatus, detail.tries)
         message = detail.detail
     }
 }

@@ -206,10 +206,11 @@ extension DistributedImagePrefetcher {
 
     /// Feeds the list without a timeout, also while Redis is unreachable.
     private func feed(_ token: BatchToken, _ list: URLList) {
-        let patient = PrefetchQueue(
+        let waitingQueue = PrefetchQueue(
             ScriptRunner(connection: queue.connection, keys: queue.keys, waitLimit: nil))
         let feeder = ListFeeder(
-            queue: patient, list: list, batch: token.id, window: configuration.window, jobSize: configuration.jobSize)
+            queue: waitingQueue, list: list, batch: token.id, window: configuration.window,
+            jobSize: configuration.jobSize)
         Task {
             do throws(PrefetchError) {
                 _ = try await feeder.feed()

@@ -98,7 +98,7 @@ package actor OutcomeTail {
     package func next() async throws(PrefetchError) -> News? {
         guard !isOver else { return nil }
         do throws(PrefetchError) {
-            return try await look()
+            return try await poll()
         } catch {
             isOver = true
             if error.kind == .stopped { return nil }
@@ -106,7 +106,7 @@ package actor OutcomeTail {
         }
     }
 
-    private func look() async throws(PrefetchError) -> News {
+    private func poll() async throws(PrefetchError) -> News {
         while true {
             let status = try await reading()
             var settled: [SettledURL] = []

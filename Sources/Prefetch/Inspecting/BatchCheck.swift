@@ -8,7 +8,7 @@ internal import WebImage
 /// - I4: claims belong to registered workers, which know of them; the workers' counts add up to the batch's.
 /// - I5, that every image is in the cache, needs the cache and the list: `prefetch-coord fsck --cache` checks it.
 /// - I6: deaths are counted only for existing jobs, and deaths under the mark are at most all of them; a `poison` URL has its detail, and
-///   while the batch runs it is on the list of failed URLs, if the policy lists.
+///   while the batch runs it is on the blacklist, if the policy lists.
 /// - I7: every skipped URL has one record of its status, tries and time, and no other URL has one.
 /// - Type: every key of the batch has the required type. If one does not, nothing else is checked.
 package struct BatchCheck: Sendable {

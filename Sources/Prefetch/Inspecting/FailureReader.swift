@@ -92,7 +92,7 @@ package struct FailureReader: Sendable {
         func detail(of entry: PrefetchJob.Entry) -> FailureDetail {
             var detail = FailureDetail(
                 line: entry.line, url: entry.url, outcome: outcome, httpStatus: record?.httpStatus,
-                attempts: record?.attempts ?? 0, detail: FailureReader.noDetail, settings: entry.settings)
+                tries: record?.tries ?? 0, detail: FailureReader.noDetail, settings: entry.settings)
             (detail.ended, detail.isKept) = (ended, false)
             return detail
         }

@@ -156,7 +156,7 @@ package struct ListImport: Sendable {
     ) throws(PrefetchError) -> (columns: TableColumns, first: [String])? {
         var rows: [[String]] = []
         var reader = CSVReader(separator: separator.byte)
-        func look(_ record: CSVReader.Record) {
+        func take(_ record: CSVReader.Record) {
             if rows.count <= TableGuess.rows { rows.append(record.fields.map(URLColumn.url)) }
         }
         // A first row that says it all need not be followed by others.
@@ -165,10 +165,10 @@ package struct ListImport: Sendable {
         }
         var bytes = try InputBytes(path: path)
         while rows.count <= TableGuess.rows, case let piece = try bytes.next(), !piece.isEmpty {
-            try reader.read(piece, look)
+            try reader.read(piece, take)
             if rows.count > separator.skipped, let found = try? columns() { return (found, rows[separator.skipped]) }
         }
-        if rows.count <= TableGuess.rows { try reader.finish(look) }
+        if rows.count <= TableGuess.rows { try reader.finish(take) }
         guard rows.count > separator.skipped else { return nil }
         return (try columns(), rows[separator.skipped])
     }

@@ -73,7 +73,7 @@ final class CacheKeeper: Sendable {
         return isStopping || .now - since > .seconds(2)
     }
 
-    func look(isOver: @escaping @Sendable () -> Bool) async -> Finding {
+    func check(isOver: @escaping @Sendable () -> Bool) async -> Finding {
         guard let threads else { return .room }
         return await threads.run { [self] in sweepWhereDue(isOver) }
     }

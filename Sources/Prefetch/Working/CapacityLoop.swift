@@ -29,7 +29,7 @@ final class CapacityLoop {
 
     /// Before anything is claimed: with a fixed number stalled transfers count.
     nonisolated(nonsending) func begin() async {
-        await worker.manager.downloader.setParksStalled(setting == .auto)
+        await worker.manager.downloader.setFreesStalled(setting == .auto)
     }
 
     /// Makes room while URLs wait for hosts, also if there is nothing to claim: later ones may respond. Only while a job waits for a slot.
@@ -49,7 +49,7 @@ final class CapacityLoop {
     func makeRoom(for activity: ImageDownloader.Activity) -> Int {
         let waiting = min(
             most,
-            activity.waitingForHost + activity.waitingForName + activity.parked + activity.retrying
+            activity.waitingForHost + activity.waitingForName + activity.stalled + activity.retrying
                 + worker.manager.cache.transfers.waitingOnOtherProcesses)
         let step = max(16, concurrency / 2)
         if abs(waiting - allowed) >= step || waiting == 0 && allowed > 0 {
@@ -67,7 +67,7 @@ final class CapacityLoop {
         let new = wanted ?? configuration.maxConcurrentDownloads
         let isOther = new != setting
         setting = new
-        if isOther { await worker.manager.downloader.setParksStalled(new == .auto) }
+        if isOther { await worker.manager.downloader.setFreesStalled(new == .auto) }
         // From the present number it goes on by itself.
         guard let count = new.count else {
             if isOther { configuration.onEvent(.concurrency(.auto)) }

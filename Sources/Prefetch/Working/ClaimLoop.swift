@@ -23,7 +23,7 @@ final class ClaimLoop {
     /// Whether the last claim returned no job.
     private(set) var lacksWork = false
     /// How often it found no room, or was paused.
-    private(set) var looks = 0
+    private(set) var checks = 0
     /// The pause after a bell that rang for others.
     private var pause = Duration.milliseconds(2)
     /// Time of the last claim with jobs, and the factor for the size of the next.
@@ -70,7 +70,7 @@ final class ClaimLoop {
                 continue
             }
             guard let share = await share() else {
-                looks += 1
+                checks += 1
                 await jobs.room.wait(atMost: .milliseconds(200))
                 continue
             }
@@ -88,7 +88,7 @@ final class ClaimLoop {
                     let entry = jobs.add(run)
                     lastJobSize = claim.job.entries.count
                     group.addTask(executorPreference: worker.manager.pool) {
-                        await JobTask.run(entry, run, of: worker)
+                        await JobWork.run(entry, run, of: worker)
                     }
                 }
                 worker.registration.didClaim(next)
@@ -102,14 +102,14 @@ final class ClaimLoop {
                 await waitForWork()
             case .paused:
                 if isBurst, jobs.batches.isEmpty, await nothingIsLeft() { return }
-                looks += 1
+                checks += 1
                 // The next heartbeat ends the pause.
                 await jobs.room.wait(atMost: .seconds(isBurst ? 1 : 5))
             case .left:
                 // Others have them; the worker is here in case it is the last.
                 if isBurst, jobs.batches.isEmpty, await nothingIsLeft() { return }
                 lacksWork = true
-                looks += 1
+                checks += 1
                 await jobs.room.wait(atMost: .seconds(1))
             case .lost: await worker.registration.rejoin(after: name)
             case nil: break
@@ -130,10 +130,10 @@ final class ClaimLoop {
         let jobs = worker.jobs
         // While Redis refuses reports of a batch, its unreported outcomes must not grow forever.
         guard !reports.hasRefused || jobs.unreportedCount < Self.maxUnreported else { return nil }
-        let held = worker.network.failures.count
-        guard held < HeldFailures.most else { return nil }
+        let undecided = worker.network.failures.count
+        guard undecided < UndecidedFailures.most else { return nil }
         // Stalled URLs, and those waiting for a retry or for their host, hold no slot of the downloader; those that have failed hold none at all.
-        let waiting = min(room.most, room.makeRoom(for: await worker.manager.downloader.activity) + held)
+        let waiting = min(room.most, room.makeRoom(for: await worker.manager.downloader.activity) + undecided)
         let open = jobs.openCount
         // Small jobs come from a short list: each worker claims little more than it can transfer at once, or the first to wake would take
         // most of it; and it claims again when that surplus is gone, not for each URL.
@@ -158,8 +158,8 @@ final class ClaimLoop {
     /// Blocks until there is work: BLMOVE leaves the bell in place. A minute at most: the bell may have been lost.
     private nonisolated(nonsending) func waitForWork() async {
         let bell = RedisArgument(worker.redis.queue.keys.bell)
-        let (seconds, looks) = worker.configuration.burst ? (0.2, 1) : (5, 12)
-        for _ in 0..<looks {
+        let (seconds, checks) = worker.configuration.burst ? (0.2, 1) : (5, 12)
+        for _ in 0..<checks {
             // Who makes it leave interrupts the wait afterwards, possibly before it has begun.
             let interrupts = bellConnection.interrupts
             guard !isLeaving else { return }
@@ -187,8 +187,8 @@ final class ClaimLoop {
     private nonisolated(nonsending) func agree() async {
         let (name, connection) = (worker.registration.name, await worker.redis.queue.connection.connections)
         guard connection != syncedConnection else { return }
-        let held = worker.jobs.names(of: name)
-        let kept = await persist { queue async throws(RedisError) in try await queue.jobs.keep(worker: name, jobs: held)
+        let known = worker.jobs.names(of: name)
+        let kept = await persist { queue async throws(RedisError) in try await queue.jobs.keep(worker: name, jobs: known)
         }
         guard let kept else { return }
         if kept == nil { return await worker.registration.rejoin(after: name) }

@@ -76,7 +76,7 @@ final class ConcurrencyLoop {
                 at: MonotonicClock.now, own: Double(own) / 1000,
                 transfers: worker.manager.downloader.processorTime / .seconds(1), machine: ProcessUsage.machine)
             bounds.processor = load.take(
-                reading, processors: Processors.count, workers: worker.registration.orders.workers)
+                reading, processors: Processors.count, workers: worker.registration.settings.workers)
         }
         return bounds
     }

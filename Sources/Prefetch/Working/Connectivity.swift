@@ -36,7 +36,7 @@ final class Connectivity: Sendable {
 
     /// Closed while the network is out of order: nothing starts, and nothing is claimed.
     let gate: FaultGate
-    let failures: HeldFailures
+    let failures: UndecidedFailures
     /// Rings when there is something for ``WitnessLoop``.
     let bell: WakeSignal
     private let state = Locked(State())
@@ -46,7 +46,7 @@ final class Connectivity: Sendable {
         let bell = WakeSignal()
         self.bell = bell
         gate = FaultGate { message in onEvent(message.map { .paused($0) } ?? .resumed) }
-        failures = HeldFailures(bell: bell)
+        failures = UndecidedFailures(bell: bell)
     }
 
     /// An image was fetched: what failed before was not this machine's fault.

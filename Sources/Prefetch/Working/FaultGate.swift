@@ -86,7 +86,7 @@ final class FaultGate: Sendable {
             let mended = state.withLock { state in
                 state.faults.isEmpty || state.isForcedOpen ? nil : state.mended
             }
-            // If it was revoked before this look, the wake-up may be over.
+            // If it was revoked before this check, the wake-up may be over.
             guard let mended, permit?.isRevoked != true else { return }
             await mended.wait()
         }

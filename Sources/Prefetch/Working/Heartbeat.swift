@@ -139,20 +139,20 @@ actor Heartbeat {
         let interval = statement.claims.names.isEmpty ? idleInterval : interval
         due = began + interval + min(interval, Duration.milliseconds(500))
         await checkDisk(statement.worker, now: began)
-        let isHung = isHung(now: began)
-        watched.setHeartbeatsPaused(isHung || heldSince != nil)
-        guard !isHung else {
+        let isHanging = isHanging(now: began)
+        watched.setHeartbeatsPaused(isHanging || heldSince != nil)
+        guard !isHanging else {
             due = began + min(interval, Duration.milliseconds(200))
             return
         }
         do throws(RedisError) {
-            let orders = try await queue.workers.beat(
+            let settings = try await queue.workers.beat(
                 worker: statement.worker, lease: Int(lease / .milliseconds(1)), trouble: isSlow,
                 batches: statement.batches, claims: statement.claims, about: statement.about + aboutHold(now: began))
             isSlow = ContinuousClock.now - began > lease / 3
             failures = 0
-            if let orders {
-                post(.answered(statement, orders))
+            if let settings {
+                post(.answered(statement, settings))
             } else {
                 // It registers under another name, and continues with that.
                 if self.statement?.worker == statement.worker { self.statement = nil }
@@ -167,7 +167,7 @@ actor Heartbeat {
     }
 
     /// Whether the worker or its downloader hangs, and not because of the disk.
-    private func isHung(now: ContinuousClock.Instant) -> Bool {
+    private func isHanging(now: ContinuousClock.Instant) -> Bool {
         if watched.silence() > lease / 3 { return true }
         return now - statedAt > lease && heldSince == nil && watched.calls.oldest < lease / 3
     }

@@ -54,7 +54,7 @@ final class HeartbeatLoop {
             if !isFirst {
                 do { try await Task.sleep(for: interval) } catch { return }
                 // The first statement without jobs is sent at once.
-                if worker.jobs.batches.isEmpty, hasSaidIdle, !worker.registration.orders.isWorkerPaused {
+                if worker.jobs.batches.isEmpty, hasSaidIdle, !worker.registration.settings.isWorkerPaused {
                     await hasClaimed.wait(atMost: idleInterval - interval)
                 }
             }
@@ -75,7 +75,7 @@ final class HeartbeatLoop {
         let (registration, jobs) = (worker.registration, worker.jobs)
         guard !registration.isJoining else { return nil }
         var report = WorkerReport()
-        (report.inFlight, report.stalled) = (activity.running + activity.parked, activity.parked)
+        (report.inFlight, report.stalled) = (activity.running + activity.stalled, activity.stalled)
         // Started, but neither being transferred nor waiting for it.
         report.checking = max(0, min(worker.slots.used, jobs.openCount) - activity.operations)
         (report.retrying, report.waitingForHost) = (activity.retrying, activity.waitingForHost)
@@ -126,11 +126,11 @@ final class HeartbeatLoop {
 
     /// What holds the worker back, told from its report and from the settings, which Redis writes into its record.
     private func limit(of report: WorkerReport, over span: Duration, isIdle: Bool) -> LimitCause {
-        let orders = worker.registration.orders
+        let settings = worker.registration.settings
         var report = report
-        report.isPaused = orders.isWorkerPaused || orders.isQueuePaused
+        report.isPaused = settings.isWorkerPaused || settings.isQueuePaused
         let age = Int((ContinuousClock.now - began) / .milliseconds(1))
-        let cause = LimitCause.of(report, peers: orders.workers, age: age)
+        let cause = LimitCause.of(report, peers: settings.workers, age: age)
         let shown = meter.take(cause, for: span, report.figures, isIdle: isIdle)
         reports.count(shown, milliseconds: Int(span / .milliseconds(1)))
         return shown
@@ -139,18 +139,20 @@ final class HeartbeatLoop {
     private nonisolated(nonsending) func heed(_ news: Heartbeat.News) async {
         let onEvent = worker.configuration.onEvent
         switch news {
-        case .answered(let statement, let orders):
+        case .answered(let statement, let settings):
             worker.redis.answers()
-            for (batch, order) in zip(statement.batches, orders.batches)
-            where order.state != BatchStatus.State.running.rawValue && order.state != BatchStatus.State.done.rawValue {
+            for (batch, setting) in zip(statement.batches, settings.batches)
+            where setting.state != BatchStatus.State.running.rawValue
+                && setting.state != BatchStatus.State.done.rawValue
+            {
                 worker.batches.end(batch)
             }
-            await obey(orders, held: statement.batches)
-            warnOfUnlisted(orders.unlisted ?? 0)
+            await apply(settings, to: statement.batches)
+            warnOfUnlisted(settings.unlisted ?? 0)
             await reports.tellHosts()
-            await hosts.learn(orders.hostsVersion)
-            claims.heed(above: orders.above)
-            if orders.shouldReap { reaper.bell.ring() }
+            await hosts.learn(settings.hostsVersion)
+            claims.heed(above: settings.above)
+            if settings.shouldReap { reaper.bell.ring() }
         case .lost(let name): await worker.registration.rejoin(after: name)
         case .failed(let error):
             if error.code == .reply {
@@ -172,22 +174,26 @@ final class HeartbeatLoop {
     /// Applies the settings of a heartbeat: transfers in flight, pauses, what `set` has changed of batches.
     ///
     /// URLs of a paused or changed batch that have started end and count. Others go back to the batch's list at once, without counting a delivery.
-    /// * `held`: the batches of the request.
-    private nonisolated(nonsending) func obey(_ orders: QueueWorkers.WorkerSettings, held: [BatchIdentity]) async {
-        let wasPaused = worker.registration.orders.isWorkerPaused
-        worker.registration.take(orders)
-        await room.setConcurrency(orders.ownConcurrency ?? orders.queueConcurrency)
-        if orders.isWorkerPaused != wasPaused {
-            worker.configuration.onEvent(.halted(orders.isWorkerPaused))
+    /// * `batches`: those of the request.
+    private nonisolated(nonsending) func apply(
+        _ settings: QueueWorkers.WorkerSettings, to batches: [BatchIdentity]
+    ) async {
+        let wasPaused = worker.registration.settings.isWorkerPaused
+        worker.registration.take(settings)
+        await room.setConcurrency(settings.ownConcurrency ?? settings.queueConcurrency)
+        if settings.isWorkerPaused != wasPaused {
+            worker.configuration.onEvent(.pausedByCommand(settings.isWorkerPaused))
             // It may claim again, or its wait is the longer one now.
             worker.jobs.room.ring()
         }
         var returned: Set<BatchIdentity> = []
-        for (batch, order) in zip(held, orders.batches) {
+        for (batch, setting) in zip(batches, settings.batches) {
             // What waits for its host waits by the settings it had then.
-            if await worker.batches.refresh(batch, changes: order.changes) || order.isPaused { returned.insert(batch) }
+            if await worker.batches.refresh(batch, changes: setting.changes) || setting.isPaused {
+                returned.insert(batch)
+            }
         }
-        let revokesAll = orders.isWorkerPaused || orders.isQueuePaused
+        let revokesAll = settings.isWorkerPaused || settings.isQueuePaused
         guard revokesAll || !returned.isEmpty, worker.jobs.revokePermits(revokesAll ? nil : returned) else { return }
         await worker.endRevoked()
     }

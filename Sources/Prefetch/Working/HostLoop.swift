@@ -50,7 +50,7 @@ final class HostLoop {
     /// Whether what fails here may be due to this machine, and others are there.
     private var isDoubtful: Bool {
         let network = worker.network
-        guard worker.registration.orders.workers > 1 else { return false }
+        guard worker.registration.settings.workers > 1 else { return false }
         return network.fault != nil || !network.isProven && network.failures.areOfManyHosts
     }
 

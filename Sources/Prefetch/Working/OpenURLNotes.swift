@@ -46,14 +46,14 @@ extension OpenURLNote {
             state =
                 switch download.phase {
                 case .transferring: .transferring
-                case .parked: .stalled
+                case .stalled: .stalled
                 case .retrying: .retrying
                 case .waitingForHost: .waitingForHost
                 case .waitingForSlot: .waitingForSlot
                 }
             elapsed = Int(download.elapsed * 1000)
             remaining = download.remaining.map { Int($0 * 1000) }
-            attempt = download.attempts
+            tries = download.tries
             host = download.host
             detail = download.reason
         } else if let message = worker.hold.message ?? worker.faults.gate.message ?? worker.network.gate.message {

@@ -6,7 +6,7 @@ extension PrefetchWorker {
         /// Milliseconds without a heartbeat until others may take its jobs; 15,000 by default, at least 1,000.
         public var lease = 15_000
         /// Concurrent transfers, 32 by default, until changed by `prefetch-coord set`; or `auto`. A number is a maximum; with `auto`
-        /// stalled transfers do not count, as many as the downloader's `maxParkedDownloads` says. The downloader must have the same number,
+        /// stalled transfers do not count, as many as the downloader's `maxStalledDownloads` says. The downloader must have the same number,
         /// or that with which `auto` starts: ``ConcurrentDownloads/initial``.
         public var maxConcurrentDownloads: ConcurrentDownloads = 32
         /// The upper limit of concurrent transfers, from the limit of open files.
@@ -53,7 +53,7 @@ extension PrefetchWorker {
         /// The disk of its cache has not responded for three leases, so its jobs went back; or it responds again.
         case held(Bool)
         /// Paused by command, or resumed.
-        case halted(Bool)
+        case pausedByCommand(Bool)
         /// The number of concurrent transfers was changed by command, or is found by the worker from now on.
         case concurrency(ConcurrentDownloads)
         /// The address policy refused a host, once per host.

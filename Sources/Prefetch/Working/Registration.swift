@@ -16,7 +16,7 @@ final class Registration: Sendable {
         var isJoining = false
         /// URLs this worker was first to settle.
         var totals = PrefetchCounts()
-        var orders = QueueWorkers.WorkerSettings()
+        var settings = QueueWorkers.WorkerSettings()
     }
 
     private let configuration: PrefetchWorker.Configuration
@@ -43,12 +43,12 @@ final class Registration: Sendable {
     /// URLs this worker was first to settle, under all its names.
     var totals: PrefetchCounts { state.withLock { $0.totals } }
     /// The last settings from `prefetch-coord`.
-    var orders: QueueWorkers.WorkerSettings { state.withLock { $0.orders } }
+    var settings: QueueWorkers.WorkerSettings { state.withLock { $0.settings } }
 
     func didClaim(_ sequence: Int) { state.withLock { $0.sequence = sequence } }
 
     /// Stores settings. They belong to the process, not to its current name.
-    func take(_ orders: QueueWorkers.WorkerSettings) { state.withLock { $0.orders = orders } }
+    func take(_ settings: QueueWorkers.WorkerSettings) { state.withLock { $0.settings = settings } }
 
     func count(_ items: [SettledEntry]) {
         state.withLock { state in
@@ -101,16 +101,16 @@ final class Registration: Sendable {
 
     private func nextName() -> (name: String, about: [(String, String)]) {
         let base = configuration.name.isEmpty ? ThisHost.nameAndPID : configuration.name
-        let (name, orders) = state.withLock { state in
+        let (name, settings) = state.withLock { state in
             state.name = state.losses == 0 ? base : "\(base).\(state.losses)"
             state.sequence = 0
-            return (state.name, state.orders)
+            return (state.name, state.settings)
         }
         var about = [
             ("host", ThisHost.name), ("pid", String(getpid())), ("version", PrefetchVersion), ("rules", rules.record),
         ]
-        if orders.isWorkerPaused { about.append(("paused", "1")) }
-        if let count = orders.ownConcurrency { about.append(("wanted", count.description)) }
+        if settings.isWorkerPaused { about.append(("paused", "1")) }
+        if let count = settings.ownConcurrency { about.append(("wanted", count.description)) }
         return (name, about)
     }
 

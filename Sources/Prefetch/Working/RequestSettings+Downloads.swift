@@ -20,7 +20,7 @@ extension RequestSettings {
             downloads.maxTotalTime = maxTime > 0 ? maxTime : nil
             downloads.maxSlowTime = nil
         }
-        set(\.maxAttempts, tries)
+        set(\.maxTries, tries)
         downloads.maxBodyBytes = min(maxSize ?? downloads.maxBodyBytes, maxBytes)
         if let limit = maxPerHost {
             downloads.maxConnectionsPerHost = limit > 0 ? limit : nil

@@ -13,7 +13,7 @@ struct StoreTrial {
         case end(WebImageError)
     }
 
-    let job: JobTask
+    let job: JobWork
     let position: Int
 
     private var faults: LocalFaults { job.worker.faults }

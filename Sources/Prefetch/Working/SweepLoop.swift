@@ -12,7 +12,7 @@ enum SweepLoop {
         // At least once, however short the worker's life.
         repeat {
             await worker.batches.releaseEnded()
-            let finding = await keeper.look {
+            let finding = await keeper.check {
                 keeper.isOver(isLeaving: shutdown.draining.isOpen, isStopping: shutdown.drained.isOpen)
             }
             switch finding {

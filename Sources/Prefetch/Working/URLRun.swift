@@ -4,19 +4,19 @@ internal import WebImage
 
 /// One URL of a claimed job, from the first check to its outcome:
 ///
-/// 1. before its turn, without its own task: invalid? cached? on the list of failed URLs? (``invalid()``, ``hit()``, ``listed(_:)``)
+/// 1. before its turn, without its own task: invalid? cached? on the blacklist? (``invalid()``, ``hit()``, ``listed(_:)``)
 /// 2. its turn: one entry of a batch leads for all that have the same URL (``run()``)
 /// 3. lookup, fetch, verification and publishing are one call of the image manager (``load(_:)``)
 /// 4. the result becomes an outcome, which is settled; ``ReportLoop`` reports it. A failure that may be this machine's own is settled when
 ///    that is known (``settle(_:)``)
 struct URLRun: Sendable {
-    let job: JobTask
+    let job: JobWork
     let position: Int
     let entry: PrefetchJob.Entry
-    /// Whether it is on the list of failed URLs and has lapsed.
+    /// Whether it is on the blacklist and has lapsed.
     var hasLapsed = false
 
-    init(_ job: JobTask, position: Int, entry: PrefetchJob.Entry) {
+    init(_ job: JobWork, position: Int, entry: PrefetchJob.Entry) {
         self.job = job
         self.position = position
         self.entry = entry
@@ -49,7 +49,7 @@ struct URLRun: Sendable {
         return SettledEntry(position: position, outcome: .hit)
     }
 
-    /// The outcome if it is on the list of failed URLs. A URL listed by this very batch ends as its first entry did.
+    /// The outcome if it is on the blacklist. A URL listed by this very batch ends as its first entry did.
     func listed(_ listing: FailedURLEntry) -> SettledEntry? {
         guard entry.settings?.options.contains(.retryFailed) != true else { return nil }
         if !batch.policy.isCheckedBeforeCache, isCached {
@@ -63,7 +63,7 @@ struct URLRun: Sendable {
     }
 
     func poison(marks: Int) -> SettledEntry {
-        var item = failed(.poison, attempts: marks, detail: "its bytes ended \(marks) workers")
+        var item = failed(.poison, tries: marks, detail: "its bytes ended \(marks) workers")
         // As far as known, these were no requests of its own.
         item.fetch = nil
         if batch.policy != .none { item.list = entry.url }
@@ -214,13 +214,13 @@ struct URLRun: Sendable {
     @inline(never)
     private func end(_ identity: String, _ result: LoadResult, _ request: LoadRequest) {
         let image = result.image
-        if image.outcome != .hit, image.attempts > 0 {
+        if image.outcome != .hit, image.tries > 0 {
             worker.network.didSucceed(entry.url, rate: batch.live.ratePerHost)
         }
         var item = SettledEntry(position: position, outcome: image.outcome)
         if image.outcome == .downloaded { item.bytes = image.byteCount }
-        if image.attempts > 0 {
-            item.fetch = FetchTally.Fetch(format: image.info.format, timing: image.timing, tries: image.attempts)
+        if image.tries > 0 {
+            item.fetch = FetchTally.Fetch(format: image.info.format, timing: image.timing, tries: image.tries)
         }
         // The original takes a URL off its list when it was downloaded; a cached one stays on it.
         let isRetried =
@@ -248,10 +248,10 @@ struct URLRun: Sendable {
         _ outcome: PrefetchOutcome, _ error: WebImageError, isListed: Bool = true
     ) -> SettledEntry {
         var item = failed(
-            outcome, reason: error.reason, httpStatus: error.httpStatus, attempts: error.attempts,
+            outcome, reason: error.reason, httpStatus: error.httpStatus, tries: error.tries,
             detail: error.message)
         if let saved = error.savedBytes {
-            item.fetch = FetchTally.Fetch(format: nil, timing: nil, tries: error.attempts, savedBytes: saved)
+            item.fetch = FetchTally.Fetch(format: nil, timing: nil, tries: error.tries, savedBytes: saved)
         }
         if outcome == .unsupported { item.fetch?.format = error.unverifiedFormat }
         if isListed, batch.policy.lists(error) { item.list = entry.url }
@@ -260,16 +260,16 @@ struct URLRun: Sendable {
 
     @inline(never)
     private func failed(
-        _ outcome: PrefetchOutcome, reason: FailureReason? = nil, httpStatus: Int? = nil, attempts: Int = 0,
+        _ outcome: PrefetchOutcome, reason: FailureReason? = nil, httpStatus: Int? = nil, tries: Int = 0,
         detail: String
     ) -> SettledEntry {
         var item = SettledEntry(position: position, outcome: outcome)
         item.failure = FailureDetail(
             line: entry.line, url: entry.url, outcome: outcome, reason: reason, httpStatus: httpStatus,
-            attempts: attempts, detail: detail, settings: entry.settings)
+            tries: tries, detail: detail, settings: entry.settings)
         // A URL that a policy or a filter refuses was not requested; of one whose image is not taken see `settled`.
-        if attempts > 0 && outcome != .refused && outcome != .filtered {
-            item.fetch = FetchTally.Fetch(format: nil, timing: nil, tries: attempts)
+        if tries > 0 && outcome != .refused && outcome != .filtered {
+            item.fetch = FetchTally.Fetch(format: nil, timing: nil, tries: tries)
         }
         return item
     }

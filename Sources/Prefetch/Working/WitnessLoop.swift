@@ -2,7 +2,7 @@ internal import Redis
 internal import Threading
 internal import WebImage
 
-/// Decides whose the failures are that ``HeldFailures`` holds, and whether this worker's network is out of order: asks Redis which images
+/// Decides whose the failures are that ``UndecidedFailures`` holds, and whether this worker's network is out of order: asks Redis which images
 /// other workers have fetched in the last minute (the witnesses), and requests the first bytes of some of them, small and rarely.
 ///
 /// - A witness answers: the failures are the list's.
@@ -12,7 +12,7 @@ internal import WebImage
 /// Confined to the worker's executor.
 final class WitnessLoop {
     /// How long others may take to have a success, before nobody knows.
-    private static let patience = Duration.seconds(2)
+    private static let answerTime = Duration.seconds(2)
     private static let longestPause = Duration.seconds(30)
     /// How long failures wait at most, where nothing but witnesses answers.
     private static let longestTrust = Duration.seconds(4)
@@ -33,7 +33,7 @@ final class WitnessLoop {
     /// Since when nobody knows, although somebody was asked.
     private var ignorantSince: ContinuousClock.Instant?
     /// How often the claim loop had found no room when nothing was in progress any more.
-    private var looksWhenIdle: Int?
+    private var checksWhenIdle: Int?
     private var faultSince: ContinuousClock.Instant?
     /// Since when there have been transfers, or names that were asked for.
     private var busySince: ContinuousClock.Instant?
@@ -71,7 +71,7 @@ final class WitnessLoop {
     /// What waits for its host's turn says nothing of the network.
     private nonisolated(nonsending) func noteActivity() async {
         let activity = await worker.manager.downloader.activity
-        let isAsking = activity.running + activity.parked + activity.waitingForName > 0
+        let isAsking = activity.running + activity.stalled + activity.waitingForName > 0
         busySince = isAsking ? busySince ?? .now : nil
     }
 
@@ -90,7 +90,7 @@ final class WitnessLoop {
         adding own: [QueueHosts.Witness] = []
     ) async -> (workers: Int, witnesses: [QueueHosts.Witness])? {
         var origins: Set<ByteText> = []
-        let own = own.filter { origins.insert(HeldFailures.origin(of: $0.url)).inserted }
+        let own = own.filter { origins.insert(UndecidedFailures.origin(of: $0.url)).inserted }
         return await worker.redis.persist { queue async throws(RedisError) in
             try await queue.hosts.witnesses(adding: own)
         }
@@ -142,15 +142,15 @@ final class WitnessLoop {
             if let since = ignorantSince, let last = network.lastSuccess, last > since { ignorantSince = nil }
             let since = ignorantSince ?? asked
             ignorantSince = since
-            if asked - since >= Self.patience { reportUnknown(evidence, asked) }
+            if asked - since >= Self.answerTime { reportUnknown(evidence, asked) }
         }
     }
 
     /// Alone, nothing is held against the machine. What would be listed is worth a request to a host that answered a moment ago.
     private nonisolated(nonsending) func reportAlone(
-        _ evidence: HeldFailures.Evidence, _ witnesses: [QueueHosts.Witness], _ asked: ContinuousClock.Instant
+        _ evidence: UndecidedFailures.Evidence, _ witnesses: [QueueHosts.Witness], _ asked: ContinuousClock.Instant
     ) async {
-        let others = witnesses.filter { !evidence.origins.contains(HeldFailures.origin(of: $0.url)) }
+        let others = witnesses.filter { !evidence.origins.contains(UndecidedFailures.origin(of: $0.url)) }
         let known = Self.ofDistinctHosts(others.isEmpty ? witnesses : others)
         switch evidence.isListable ? await probe.ask(any: known) : .nothing {
         case .answer: network.failures.settle(before: asked, as: .theirs)
@@ -159,7 +159,7 @@ final class WitnessLoop {
         }
     }
 
-    private func reportUnknown(_ evidence: HeldFailures.Evidence, _ asked: ContinuousClock.Instant) {
+    private func reportUnknown(_ evidence: UndecidedFailures.Evidence, _ asked: ContinuousClock.Instant) {
         if let portal = evidence.portal { worker.warningLog.say(Self.ofPortal(portal)) }
         network.failures.settle(before: asked, as: .unknown)
     }
@@ -171,16 +171,16 @@ final class WitnessLoop {
             jobs.openCount - failures.count - failures.followers <= 0
             || slots.waiting > 0 && slots.used <= failures.followers
         guard isIdle else {
-            looksWhenIdle = nil
+            checksWhenIdle = nil
             return false
         }
         if claims.lacksWork || worker.shutdown.draining.isOpen { return true }
-        guard let looks = looksWhenIdle else {
-            looksWhenIdle = claims.looks
+        guard let checks = checksWhenIdle else {
+            checksWhenIdle = claims.checks
             jobs.room.ring()
             return false
         }
-        return claims.looks > looks
+        return claims.checks > checks
     }
 
     /// Whether it has asked for URLs or names for a lease, and none was fetched.
@@ -196,20 +196,20 @@ final class WitnessLoop {
     /// Witnesses whose silence says something of this machine: of a host at which nothing failed here, or that somebody fetched from since then, or
     /// of any if there are failures at several hosts. The only host of a list may have died for all workers.
     private func usable(
-        _ witnesses: [QueueHosts.Witness], against evidence: HeldFailures.Evidence?, _ now: ContinuousClock.Instant
+        _ witnesses: [QueueHosts.Witness], against evidence: UndecidedFailures.Evidence?, _ now: ContinuousClock.Instant
     ) -> [QueueHosts.Witness] {
         let age = Int((now - (evidence?.oldest ?? progress(now))) / .milliseconds(1))
         let failing = evidence?.origins ?? []
         guard evidence?.isOfManyHosts != true else { return witnesses }
         return witnesses.filter { witness in
-            witness.age < age || evidence != nil && !failing.contains(HeldFailures.origin(of: witness.url))
+            witness.age < age || evidence != nil && !failing.contains(UndecidedFailures.origin(of: witness.url))
         }
     }
 
     private static func ofDistinctHosts(_ witnesses: [QueueHosts.Witness]) -> [QueueHosts.Witness] {
         var origins: Set<ByteText> = []
         // Not lazily: its closure would be called more than once.
-        return Array(witnesses.filter { origins.insert(HeldFailures.origin(of: $0.url)).inserted }.prefix(most))
+        return Array(witnesses.filter { origins.insert(UndecidedFailures.origin(of: $0.url)).inserted }.prefix(most))
     }
 
     // MARK: Out of order
@@ -221,7 +221,7 @@ final class WitnessLoop {
             if network.fault?.cause == .resolver { network.mend() }
             return
         }
-        guard worker.registration.orders.workers > 1, silence * 1000 >= Double(worker.configuration.lease),
+        guard worker.registration.settings.workers > 1, silence * 1000 >= Double(worker.configuration.lease),
             network.fault == nil, let url = urlOfAName
         else { return }
         network.fall(
@@ -278,9 +278,9 @@ final class WitnessLoop {
         }
     }
 
-    private static func message(_ evidence: HeldFailures.Evidence?, _ witness: QueueHosts.Witness) -> String {
+    private static func message(_ evidence: UndecidedFailures.Evidence?, _ witness: QueueHosts.Witness) -> String {
         if let portal = evidence?.portal { return ofPortal(portal) }
-        let origin = HeldFailures.origin(of: witness.url).text
+        let origin = UndecidedFailures.origin(of: witness.url).text
         return
             "no network: other workers reach \(origin) and this one does not, so its jobs went back to the queue; check this "
             + "machine's network, firewall and --proxy"

@@ -3,7 +3,7 @@ internal import WebImage
 /// Asks for images that others have fetched, as a URL of a list would be, but for their first bytes only.
 struct WitnessProbe {
     /// Seconds in which a host in order answers.
-    private static let patience = 5.0
+    private static let timeout = 5.0
     private static let bytes = 65_536
 
     private let downloader: ImageDownloader
@@ -55,7 +55,7 @@ struct WitnessProbe {
             group.addTask { await self.request(witness) }
             // It may have to wait for its host or its name.
             group.addTask {
-                try? await Task.sleep(for: .seconds(Self.patience + 1))
+                try? await Task.sleep(for: .seconds(Self.timeout + 1))
                 let state = await downloader.states(of: [witness.url])[ByteText(witness.url)]
                 // Its turn has not come: transfers to a silent host may hold all slots.
                 return [.waitingForSlot, .waitingForHost].contains(state?.phase) ? .notAsked : .silent
@@ -68,9 +68,9 @@ struct WitnessProbe {
 
     private func request(_ witness: QueueHosts.Witness) async -> Answer {
         let profile = try? await downloader.profile { downloads in
-            downloads.maxAttempts = 1
-            (downloads.connectTimeout, downloads.downloadTimeout) = (Self.patience, Self.patience)
-            downloads.maxTime = Self.patience
+            downloads.maxTries = 1
+            (downloads.connectTimeout, downloads.downloadTimeout) = (Self.timeout, Self.timeout)
+            downloads.maxTime = Self.timeout
             downloads.maxBodyBytes = Self.bytes
             downloads.hosts.requestsPerSecond = witness.rate
         }

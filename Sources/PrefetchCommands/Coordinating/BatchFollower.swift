@@ -27,7 +27,7 @@ struct BatchFollower: Sendable {
     /// Returns the batch once it is done or cancelled; nil where the task was cancelled first.
     func follow() async throws(PrefetchError) -> BatchStatus? {
         switch mode {
-        case .none: return try await look { _, _ in }
+        case .none: return try await poll { _, _ in }
         case .json: return try await events()
         case .plain: return try await plain()
         case .auto, .tty: return try await inline()
@@ -42,7 +42,7 @@ struct BatchFollower: Sendable {
             var lines = ProgressLines(saysPresent: saysPresent)
             do throws(PrefetchError) {
                 return .success(
-                    try await look(readsOutcomes: namesEveryFailure) { status, settled async in
+                    try await poll(readsOutcomes: namesEveryFailure) { status, settled async in
                         for line in await describe(settled.filter(\.outcome.isSkipped)) { Console.note(line) }
                         if lines.isDue(status) { Console.note(lines.line(for: status, await load(status))) }
                     })
@@ -88,7 +88,7 @@ struct BatchFollower: Sendable {
     private func result(_ progress: InlineProgress) async -> Result<BatchStatus?, PrefetchError> {
         do throws(PrefetchError) {
             return .success(
-                try await look(readsOutcomes: true) { status, settled async in
+                try await poll(readsOutcomes: true) { status, settled async in
                     let skipped = settled.filter(\.outcome.isSkipped)
                     let named = await describe(Array(skipped.prefix(await progress.room)))
                     await progress.show(status, await load(status), failures: named)
@@ -98,8 +98,8 @@ struct BatchFollower: Sendable {
         }
     }
 
-    /// Looks at the batch again and again; `show` sees every reading, and where outcomes are read those that are new.
-    private func look(
+    /// Polls the batch; `show` sees every reading, and where outcomes are read those that are new.
+    private func poll(
         readsOutcomes: Bool = false, _ show: (BatchStatus, [SettledURL]) async -> Void
     ) async throws(PrefetchError) -> BatchStatus? {
         let tail = OutcomeTail(
@@ -131,7 +131,7 @@ struct BatchFollower: Sendable {
                 Console.note("hint: if that network is yours, \(allowNetHint(host))")
             }
         } catch {
-            // Comes again with the next look, which waits for a Redis that is away, or refuses us for a while.
+            // Comes again with the next poll, which waits for a Redis that is away, or refuses us for a while.
             if !error.isTransient, error.code != .interrupted, error.code != .refused { throw PrefetchError(error) }
         }
     }

@@ -40,13 +40,13 @@ struct BatchReport: Sendable {
     }
 
     private func page() async throws -> BatchPage {
-        guard let look = try await queue.views.look(at: id) else {
+        guard let snapshot = try await queue.views.snapshot(of: id) else {
             throw PrefetchError(.notFound, "there is no batch '\(id)'", hint: "see them all: prefetch-coord status")
         }
-        var page = BatchPage(snapshot: look)
-        page.names = try await queue.workerRecords.all().filter { look.counts[$0.id] != nil }
+        var page = BatchPage(snapshot: snapshot)
+        page.names = try await queue.workerRecords.all().filter { snapshot.counts[$0.id] != nil }
             .compactMap(\.report.names).reduce(NameReport(), +)
-        page.failures = try await failures(look.status)
+        page.failures = try await failures(snapshot.status)
         return page
     }
 

@@ -3,7 +3,7 @@ internal import Prefetch
 internal import Redis
 internal import WebImage
 
-/// Makes the next batch of what a batch skipped, or finds the one that is under way.
+/// Makes the next batch of what a batch skipped, or finds the one that runs.
 struct BatchRetry: Sendable {
     /// What there is to do.
     enum Opening: Sendable {

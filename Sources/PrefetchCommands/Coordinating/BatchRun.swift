@@ -69,7 +69,7 @@ struct BatchRun: Sendable {
         let stop = StopRequest()
         try await checkOutputs(queue)
         var batch: OpenBatch
-        switch try await source.open(queue, feeding: session.patient) {
+        switch try await source.open(queue, feeding: session.waitingQueue) {
         case .batch(let opened): batch = opened
         case .nothing(let newest):
             TerminationSignals.install { signal, count in stop.request(signal: signal, count: count) }

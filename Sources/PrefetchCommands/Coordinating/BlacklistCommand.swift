@@ -2,7 +2,7 @@ internal import ArgumentParser
 internal import Prefetch
 internal import Redis
 
-/// `prefetch-coord blacklist`: the list of failed URLs, which no batch asks the network for without `--retry-failed`.
+/// `prefetch-coord blacklist`: URLs that failed permanently, which no batch requests without `--retry-failed`.
 struct BlacklistCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "blacklist",

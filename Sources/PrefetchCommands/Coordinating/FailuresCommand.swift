@@ -35,7 +35,7 @@ struct FailuresCommand: AsyncParsableCommand {
 
     func run() async throws {
         let list = try GivenList.repeatable(list)
-        try await Session.with(location, looks: true) { session in
+        try await Session.with(location, readsOnly: true) { session in
             let id = try await session.queue.catalog.resolve(batch)
             // The newest retry has every line that is skipped still.
             let status = try await BatchChain.read(id, queue: session.queue).newest
@@ -62,7 +62,7 @@ struct FailuresCommand: AsyncParsableCommand {
     }
 
     private static func text(_ failure: FailureDetail) -> String {
-        let tries = failure.attempts > 1 ? ", \(failure.attempts) tries" : ""
+        let tries = failure.tries > 1 ? ", \(failure.tries) tries" : ""
         return
             "\(failure.line): \(TerminalText.url(failure.url))  \(BatchText.cause(of: failure))  \(TerminalText.escaped(failure.detail))\(tries)"
     }

@@ -148,7 +148,7 @@ private enum PauseText {
     ) async throws -> [String] {
         var lines: [String] = []
         let snapshot = try await queue.views.snapshot(newest: 0)
-        if target != .queue, snapshot.orders.isPaused {
+        if target != .queue, snapshot.settings.isPaused {
             lines.append("the queue is paused; resume it: prefetch-coord resume --all\(words)")
         }
         let paused = try await queue.batches.statuses(of: try await queue.catalog.running()).filter(\.isPaused).map(

@@ -110,7 +110,7 @@ struct RetryCommand: AsyncParsableCommand {
         let stop = StopRequest()
         TerminationSignals.install { signal, count in stop.request(signal: signal, count: count) }
         let retry = BatchRetry(
-            queue: session.queue, feeding: session.patient, name: batch, listPath: list,
+            queue: session.queue, feeding: session.waitingQueue, name: batch, listPath: list,
             given: changes.given, changes: try changes.settings())
         let opened: OpenBatch
         switch try await retry.open(joinsRunning: false) {

@@ -19,9 +19,9 @@ final class RunWorkers: Sendable {
 
     /// - Throws: `software` where the workers cannot get their settings.
     init(_ settings: RunSettings) throws(PrefetchError) {
-        var orders = RunWorker.Document(settings.fetch.share(of: settings.workers))
-        orders.tellsResult = settings.verbosity == .verbose
-        document = try InheritedDocument(orders.encoded)
+        var content = RunWorker.Document(settings.fetch.share(of: settings.workers))
+        content.tellsResult = settings.verbosity == .verbose
+        document = try InheritedDocument(content.encoded)
         let notes = try DecodeNotes(workers: settings.workers)
         self.notes = notes
         let output = WorkerOutput(isNeeded: settings.progress == .tty || settings.progress == .json)
@@ -46,7 +46,7 @@ final class RunWorkers: Sendable {
             onDeath: { death in
                 guard let (queue, _) = place.batch.withLock({ $0 }) else { return false }
                 Console.note("\(UTCTime.clock()) worker \(Self.text(death, name: Self.name(death.pid)))")
-                return await DeadWorker(Self.name(death.pid), queue: queue)
+                return await LostWorker(Self.name(death.pid), queue: queue)
                     .giveBack(blaming: death.isKilledHere ? nil : death.suspects)
             })
     }

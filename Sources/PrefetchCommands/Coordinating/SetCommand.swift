@@ -96,7 +96,7 @@ struct SetCommand: AsyncParsableCommand {
                 ?? "auto: finds its number of transfers"
         }
         if let name {
-            let fallback = try await queue.views.snapshot(newest: 0).orders.concurrency
+            let fallback = try await queue.views.snapshot(newest: 0).settings.concurrency
             let before = fallback.map { "\($0) at once, as set with --all" } ?? "as at its start"
             Console.print("worker \(TerminalText.escaped(name)): \(count ?? before)")
         } else {

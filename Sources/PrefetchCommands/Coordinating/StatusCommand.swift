@@ -4,7 +4,7 @@ internal import Prefetch
 internal import Redis
 internal import WebImage
 
-/// `prefetch-coord status`: one look at a batch, or at all.
+/// `prefetch-coord status`: a batch, or all of them.
 struct StatusCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "status",
@@ -51,7 +51,7 @@ struct StatusCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        try await Session.with(location, looks: true) { session in
+        try await Session.with(location, readsOnly: true) { session in
             try await answer(session.queue).print(asJSON: json)
         }
     }
@@ -61,20 +61,21 @@ struct StatusCommand: AsyncParsableCommand {
         let (ids, leftOut) = try await ids(queue)
         var statuses = try await queue.batches.statuses(of: ids)
         // Of one batch everything that is added up is of one moment.
-        let look = batch == nil ? nil : try await queue.views.look(at: ids[0])
-        if let look, !statuses.isEmpty { statuses[0].take(look.status) }
+        let batchSnapshot = batch == nil ? nil : try await queue.views.snapshot(of: ids[0])
+        if let batchSnapshot, !statuses.isEmpty { statuses[0].take(batchSnapshot.status) }
         let snapshot = try await queue.views.snapshot(newest: 0)
         let lost = try await queue.workerRecords.lost(since: snapshot.at - 600_000)
         let limit = RunLimit(workers: snapshot.workers, batches: statuses)
-        let about = QueueAnswer(name: queue.catalog.queueName, settings: snapshot.orders)
+        let about = QueueAnswer(name: queue.catalog.queueName, settings: snapshot.settings)
         let health = Health(queue: snapshot, lost: lost, statuses: statuses)
         var sheet = Sheet(
             StatusAnswer(
-                queue: about, batches: statuses.map { BatchAnswer($0, look) }, leftOut: leftOut, snapshot: snapshot,
+                queue: about, batches: statuses.map { BatchAnswer($0, batchSnapshot) }, leftOut: leftOut,
+                snapshot: snapshot,
                 health: health, limit: limit))
         let load = WorkerLoad(snapshot)
         if batch != nil, let status = statuses.first {
-            sheet.add(try await lines(status, load, look?.counts ?? [:], queue))
+            sheet.add(try await lines(status, load, batchSnapshot?.counts ?? [:], queue))
         } else {
             if let line = about.line(words: location.words) { sheet.add(line) }
             if statuses.isEmpty { sheet.add(TerminalText.escaped(try await queue.catalog.absence())) }
@@ -110,7 +111,7 @@ struct StatusCommand: AsyncParsableCommand {
             BatchText.limits(status),
             BatchText.merged(try await BatchChain.read(status.id, queue: queue), seenFrom: status.id),
         ].compactMap(\.self)
-        if status.isHeld {
+        if status.isEffectivelyPaused {
             let what = status.isPaused ? id : "--all"
             lines.append(
                 "  \(BatchText.pause(status) ?? ""); resume it with: prefetch-coord resume \(what)\(location.words)")

@@ -99,7 +99,7 @@ struct SubmitCommand: AsyncParsableCommand {
             location, at: redis, makes: true, until: stop, hint: "submit it again: \(again)"
         ) { session in
             let submission = BatchSubmission(
-                queue: session.patient, list: list, settings: batch, cache: location.cacheFolder, pipe: pipe)
+                queue: session.waitingQueue, list: list, settings: batch, cache: location.cacheFolder, pipe: pipe)
             let made = try await session.untilStopped(stop) {
                 if resume { return try await unfinished(submission.queue, list, name) }
                 do { return try await submission.open() } catch {

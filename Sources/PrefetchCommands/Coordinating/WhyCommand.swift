@@ -60,7 +60,7 @@ struct WhyCommand: AsyncParsableCommand {
         guard !oldest, let url = subject else { return try await tellOldest() }
         let key = self.key.record.cacheKey.key(for: url)
         let list = try GivenList.repeatable(list)
-        try await Session.with(location, looks: true) { session in
+        try await Session.with(location, readsOnly: true) { session in
             let folder = location.cacheFolder
             let cache = if let folder { try CacheOpening.forReading(folder) } else { nil as DiskCache? }
             let facts = try await URLFacts.read(
@@ -87,7 +87,7 @@ struct WhyCommand: AsyncParsableCommand {
     }
 
     private func tellOldest() async throws {
-        try await Session.with(location, looks: true) { session in
+        try await Session.with(location, readsOnly: true) { session in
             let id = try await session.queue.catalog.resolve(subject)
             guard let status = try await session.status(of: id) else {
                 throw PrefetchError(.notFound, "batch '\(id)' no longer exists")

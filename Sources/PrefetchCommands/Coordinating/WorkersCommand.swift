@@ -29,7 +29,7 @@ struct WorkersCommand: AsyncParsableCommand {
     private static let mostGone = 20
 
     func run() async throws {
-        try await Session.with(location, looks: true) { session in
+        try await Session.with(location, readsOnly: true) { session in
             var sheet = try await Self.answer(session.queue, words: location.words)
             if sheet.lines.contains("no workers") { sheet.notes.append(try hint(session)) }
             try sheet.print(asJSON: json)
@@ -40,7 +40,7 @@ struct WorkersCommand: AsyncParsableCommand {
     static func answer(_ queue: PrefetchQueue, words: String) async throws -> Sheet {
         let records = try await queue.workerRecords.all()
         let about = QueueAnswer(
-            name: queue.catalog.queueName, settings: try await queue.views.snapshot(newest: 0).orders)
+            name: queue.catalog.queueName, settings: try await queue.views.snapshot(newest: 0).settings)
         var sheet = Sheet(WorkersAnswer(queue: about, workers: records))
         if let line = about.line(words: words) { sheet.add(line) }
         let present = records.prefix { $0.leaseLeft != nil }

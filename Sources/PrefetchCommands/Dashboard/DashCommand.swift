@@ -77,7 +77,7 @@ struct DashCommand: AsyncParsableCommand {
             let loop = DashLoop(
                 session: session, terminal: DashTerminal(), isColoured: isColoured, clock: Self.clock, glyphs: glyphs)
             let end = await loop.run(state)
-            if let status = end.state.look?.status, status.state == .running {
+            if let status = end.state.snapshot?.status, status.state == .running {
                 Console.noteRunning(status.id, "dash", location.words)
             }
             if let signal = end.signal { throw ExitCode(TerminationSignals.exitCode(signal)) }

@@ -4,8 +4,8 @@ internal import WebImage
 // The first view: progress, rates, workers, causes, hosts, and the newest line of the log.
 extension DashFrame {
     func batchView(_ height: Int) -> [StyledLine] {
-        guard let look = state.look else { return [] }
-        var lines = summary(look, height)
+        guard let snapshot = state.snapshot else { return [] }
+        var lines = summary(snapshot, height)
         guard height - lines.count >= 4 else { return lines }
         // In the remaining space: batches if the screen is large, workers, causes beside hosts, the log.
         let logHeight = isLarge ? 5 : height >= 20 ? 1 : 0
@@ -13,10 +13,10 @@ extension DashFrame {
         if isLarge {
             let count = min(state.queue.batches.count, 5)
             lines.append(rule)
-            lines += batchTable(count, look)
+            lines += batchTable(count, snapshot)
             left -= count + 2
         }
-        let images = isLarge ? imagesLine(look) : nil
+        let images = isLarge ? imagesLine(snapshot) : nil
         if images != nil { left -= 2 }
         let causes = state.causes
         let workers = state.workerRows
@@ -44,12 +44,12 @@ extension DashFrame {
     }
 
     /// Bar, counts, outcomes, load, graphs, and the cause of a delay.
-    private func summary(_ look: BatchSnapshot, _ height: Int) -> [StyledLine] {
-        let counts = look.status.counts
-        var lines = [bar(look.status)]
+    private func summary(_ snapshot: BatchSnapshot, _ height: Int) -> [StyledLine] {
+        let counts = snapshot.status.counts
+        var lines = [bar(snapshot.status)]
         // The two most important numbers fit the narrowest screen.
         var line = StyledLine(columns >= 60 ? "   finished " : " ", .dim)
-        line.put("\(Wording.count(counts.finished)) / \(Wording.count(look.status.total))", .bold)
+        line.put("\(Wording.count(counts.finished)) / \(Wording.count(snapshot.status.total))", .bold)
         line.put(columns >= 60 ? "   skipped " : ", skipped ", .dim)
         line.put(
             columns >= 60 ? Wording.count(counts.skipped) : Self.short(counts.skipped),
@@ -73,17 +73,17 @@ extension DashFrame {
                     ("waiting for host", Wording.count(load.report.waitingForHost)),
                     ("next try", Wording.count(load.report.retrying)),
                 ] + (waitingNames > 0 ? [("names", Wording.count(waitingNames))] : []) + [
-                    (isLarge ? "jobs in Redis" : "jobs", Wording.count(look.waitingJobs))
+                    (isLarge ? "jobs in Redis" : "jobs", Wording.count(snapshot.waitingJobs))
                 ])
         }
         lines += graphs
-        if height >= 20 { lines.append(latencyLine(look)) }
+        if height >= 20 { lines.append(latencyLine(snapshot)) }
         let queue = [
             ("blacklist", Wording.count(state.queue.failedURLs, "URL")),
             ("redis", state.queue.usedMemory > 0 ? Wording.bytes(state.queue.usedMemory) : glyphs.none),
-            ("average", averageRate(look.status)),
+            ("average", averageRate(snapshot.status)),
             ("peak", state.history.peak > 0 ? "\(Wording.decimal(state.history.peak, digits: 0))/s" : glyphs.none),
-            ("priority", look.status.priority.rawValue),
+            ("priority", snapshot.status.priority.rawValue),
         ]
         if isLarge { put([("cache", state.cache.text(columns: 40) ?? glyphs.none)] + queue) }
         if let stallReason = state.stallReason {
@@ -200,16 +200,17 @@ extension DashFrame {
         return rows.prefix(count - 1) + [other]
     }
 
-    private func batchTable(_ count: Int, _ look: BatchSnapshot) -> [StyledLine] {
+    private func batchTable(_ count: Int, _ snapshot: BatchSnapshot) -> [StyledLine] {
         // The current batch's row agrees with the rest of the screen.
-        let batches = state.queue.batches.map { $0.id == look.status.id ? look.status : $0 }
+        let batches = state.queue.batches.map { $0.id == snapshot.status.id ? snapshot.status : $0 }
         let shown = window(batches.count, cursor: state.cursor, height: count)
         return DashTable<BatchStatus>(
             glyphs: glyphs, width: columns,
             columns: [
-                .init("BATCH", 22, isRight: false) { ($0.id, $0.id == look.status.id ? .bold : .plain) },
+                .init("BATCH", 22, isRight: false) { ($0.id, $0.id == snapshot.status.id ? .bold : .plain) },
                 .init("STATE", 9, isRight: false) {
-                    $0.isHeld ? ("paused", .warning) : ($0.state.rawValue, $0.state == .cancelled ? .bad : .plain)
+                    $0.isEffectivelyPaused
+                        ? ("paused", .warning) : ($0.state.rawValue, $0.state == .cancelled ? .bad : .plain)
                 },
                 .init("PRIORITY", 8, rank: 1, isRight: false) { ($0.priority.rawValue, .plain) },
                 .init("FINISHED / TOTAL", 23) {
@@ -227,8 +228,8 @@ extension DashFrame {
     // MARK: Fetches
 
     /// Latency and cache; a large screen also shows the stages, and the cache with the queue's figures.
-    private func latencyLine(_ look: BatchSnapshot) -> StyledLine {
-        let fetches = look.status.fetches
+    private func latencyLine(_ snapshot: BatchSnapshot) -> StyledLine {
+        let fetches = snapshot.status.fetches
         let latency = ("latency", FetchText.latency(fetches.durations) ?? glyphs.none)
         guard isLarge else {
             // The space left by the first: minus names and the blanks between them.
@@ -248,8 +249,8 @@ extension DashFrame {
     }
 
     /// Sizes and formats of the fetched images; nil without any.
-    private func imagesLine(_ look: BatchSnapshot) -> StyledLine? {
-        let fetches = look.status.fetches
+    private func imagesLine(_ snapshot: BatchSnapshot) -> StyledLine? {
+        let fetches = snapshot.status.fetches
         let total = fetches.sizes.reduce(0, +)
         guard total > 0 else { return nil }
         var line = StyledLine(" SIZES", .dim)

@@ -170,7 +170,7 @@ extension DashFrame {
             columns: [
                 .init("LINE", 8) { (Wording.count($0.line), .dim) },
                 .init("CAUSE", 14, rank: 1, isRight: false) { (BatchText.cause(of: $0), .warning) },
-                .init("TRIES", 5, rank: 2) { ("\($0.attempts)", .plain) },
+                .init("TRIES", 5, rank: 2) { ("\($0.tries)", .plain) },
                 .init("URL", max(10, columns), isRight: false) { (glyphs.cells(TerminalText.url($0.url)), .plain) },
             ])
         var lines = failureLines(table, rows[shown], cursor: cursor.map { $0 - shown.lowerBound })
@@ -180,7 +180,7 @@ extension DashFrame {
             lines.append(
                 StyledLine(" line \(Wording.count(detail.line))  \(glyphs.cells(TerminalText.url(detail.url)))", .bold))
             lines.append(
-                StyledLine(" \(BatchText.cause(of: detail)), \(Wording.count(detail.attempts, "request"))", .warning))
+                StyledLine(" \(BatchText.cause(of: detail)), \(Wording.count(detail.tries, "request"))", .warning))
             lines.append(StyledLine(" " + glyphs.cells(ShownURL.text(detail.detail))))
         }
         return lines

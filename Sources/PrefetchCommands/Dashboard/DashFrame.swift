@@ -25,7 +25,7 @@ struct DashFrame {
         var lines = [header]
         if state.isHelpShown {
             lines += help
-        } else if state.look == nil {
+        } else if state.snapshot == nil {
             lines += nothing
         } else {
             switch state.view {
@@ -66,13 +66,13 @@ struct DashFrame {
             line.put(" \(glyphs.wall) ", .dim)
         }
         line.put(glyphs.cells(state.id ?? "no batch"), .bold)
-        if let look = state.look {
-            let (word, ink) = stateWord(look.status)
+        if let snapshot = state.snapshot {
+            let (word, ink) = stateWord(snapshot.status)
             line.put(" ")
             line.put("\(glyphs.dot) \(word)", ink)
-            line.put(" " + Self.span(look.status.elapsed))
+            line.put(" " + Self.span(snapshot.status.elapsed))
             let lost = state.workerRows.count { $0.state == "LOST" }
-            let workers = Wording.count(look.workers.count, "worker")
+            let workers = Wording.count(snapshot.workers.count, "worker")
             let missing = lost > 0 ? " +\(lost) LOST" : ""
             if line.width + 3 + workers.utf8.count + missing.utf8.count <= columns {
                 line.put(" \(glyphs.wall) ", .dim)
@@ -81,7 +81,7 @@ struct DashFrame {
             line.put(missing, .bad)
         }
         if state.isFrozen { line.put("  FROZEN", .warning) }
-        let time = state.look.map { clock($0.at) } ?? ""
+        let time = state.snapshot.map { clock($0.at) } ?? ""
         var place = glyphs.cells(state.place)
         if line.width + 2 + DisplayWidth.columns(place) + 1 + time.utf8.count + 1 > columns { place = "" }
         let right = (place.isEmpty ? "" : place + " ") + time
@@ -94,7 +94,7 @@ struct DashFrame {
 
     private func stateWord(_ status: BatchStatus) -> (String, Ink) {
         switch status.state {
-        case .running where status.isHeld: ("PAUSED", .warning)
+        case .running where status.isEffectivelyPaused: ("PAUSED", .warning)
         case .running: state.isStalled ? ("STALLED", .warning) : ("RUNNING", .good)
         case .done: ("DONE", .good)
         case .cancelled: ("CANCELLED", .bad)

@@ -80,9 +80,9 @@ struct DashKey: Sendable {
             return .none
         },
         DashKey(keys: [.character("s")], label: "s S", help: "next order of the rows, reverse") { state in
-            state.orders[state.view, default: 0] += 1
-            let orders = state.view.orders
-            state.notice = "by \(orders[(state.orders[state.view] ?? 0) % orders.count])"
+            state.sortIndexes[state.view, default: 0] += 1
+            let keys = state.view.sortKeys
+            state.notice = "by \(keys[(state.sortIndexes[state.view] ?? 0) % keys.count])"
             return .none
         },
         DashKey(keys: [.character("S")], label: "", help: "") { state in
@@ -202,7 +202,7 @@ extension DashState {
     }
 
     fileprivate mutating func askCancel() -> DashEffect {
-        guard let status = look?.status, status.state == .running else {
+        guard let status = snapshot?.status, status.state == .running else {
             notice = "only a running batch can be cancelled"
             return .none
         }
@@ -212,9 +212,10 @@ extension DashState {
     }
 
     fileprivate mutating func askRetry() -> DashEffect {
-        guard let status = look?.status, status.state != .running, status.counts.skipped > 0 else {
+        guard let status = snapshot?.status, status.state != .running, status.counts.skipped > 0 else {
             notice =
-                look?.status.state == .running ? "a batch that runs cannot be retried yet" : "there is nothing to retry"
+                snapshot?.status.state == .running
+                ? "a batch that runs cannot be retried yet" : "there is nothing to retry"
             return .none
         }
         let text = "retry \(Wording.count(status.counts.skipped, "skipped URL")) of \(status.id) as a new batch? y/N"
@@ -231,7 +232,7 @@ extension DashState {
             let row = workerRows[cursor]
             return row.report.isPaused ? .resume(.worker(row.name)) : .pause(.worker(row.name))
         }
-        guard let status = look?.status, status.state == .running else {
+        guard let status = snapshot?.status, status.state == .running else {
             notice = "only a running batch can be paused"
             return .none
         }
@@ -240,11 +241,11 @@ extension DashState {
 
     fileprivate mutating func toggleQueue() -> DashEffect {
         // The newer of the two readings: the queue's is up to two seconds old.
-        look?.status.isQueuePaused ?? queue.orders.isPaused ? .resume(.queue) : .pause(.queue)
+        snapshot?.status.isQueuePaused ?? queue.settings.isPaused ? .resume(.queue) : .pause(.queue)
     }
 
     fileprivate mutating func prioritise(by step: Int) -> DashEffect {
-        guard let status = look?.status, status.state == .running else {
+        guard let status = snapshot?.status, status.state == .running else {
             notice = "only a running batch has its turns"
             return .none
         }

@@ -64,12 +64,12 @@ struct DashLoop: Sendable {
                 case .terminalGone: return (SIGHUP, state)
                 case .said(let text):
                     state.notice = text
-                    state.note(state.look?.at ?? 0, .info, text)
+                    state.note(state.snapshot?.at ?? 0, .info, text)
                     bell.ring()
                 case .away(let reason): state.lose(reason)
                 case .reading(let reading): if !state.isFrozen { state.take(reading) }
                 }
-                for note in Console.takeNotes() { state.note(state.look?.at ?? 0, .info, note) }
+                for note in Console.takeNotes() { state.note(state.snapshot?.at ?? 0, .info, note) }
                 let current = state
                 wish.withLock {
                     $0 = DashReader.ReadingRequest(

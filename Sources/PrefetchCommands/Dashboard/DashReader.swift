@@ -4,7 +4,7 @@ internal import Threading
 internal import WebImage
 
 struct DashReading: Sendable {
-    var look: BatchSnapshot?
+    var snapshot: BatchSnapshot?
     /// The other batches; nil if not read this time.
     var queue: QueueSnapshot?
     var ends: [String: DashState.WorkerEnd] = [:]
@@ -38,25 +38,27 @@ struct DashReader: Sendable {
         var reading = DashReading()
         let now = ContinuousClock.now
         if lastBrowse.withLock({ last in last.map { now - $0.at >= Self.pause } ?? true }) {
-            let look = try await queue.views.snapshot(newest: 12)
-            reading.queue = look
-            let newest = look.batches.first?.id
+            let snapshot = try await queue.views.snapshot(newest: 12)
+            reading.queue = snapshot
+            let newest = snapshot.batches.first?.id
             lastBrowse.withLock { $0 = (now, newest) }
         }
         let newest = lastBrowse.withLock { $0?.newest }
-        guard let id = wish.id ?? newest, let look = try await queue.views.look(at: id) else { return reading }
-        reading.look = look
+        guard let id = wish.id ?? newest, let snapshot = try await queue.views.snapshot(of: id) else { return reading }
+        reading.snapshot = snapshot
         // Including workers that came and went without a count.
         let before = present.withLock { present in
-            defer { present = Set(look.workers.keys) }
+            defer { present = Set(snapshot.workers.keys) }
             return present
         }
-        let unknown = before.union(look.counts.keys).filter { look.workers[$0] == nil && !wish.ended.contains($0) }
+        let unknown = before.union(snapshot.counts.keys).filter {
+            snapshot.workers[$0] == nil && !wish.ended.contains($0)
+        }
         for (name, end) in try await queue.workerRecords.ends(ofWorkers: Array(unknown.sorted().prefix(Self.maxEnds))) {
             reading.ends[name] = DashState.WorkerEnd(
                 isLost: end.state != .left, ended: end.ended, returned: end.returned)
         }
-        if wish.wantsFailures, look.status.counts.skipped > 0 {
+        if wish.wantsFailures, snapshot.status.counts.skipped > 0 {
             reading.failures = try await queue.results.someFailures(of: id, most: Self.maxFailures)
         }
         return reading

@@ -31,13 +31,13 @@ struct DashHostRow: Sendable {
 extension DashState {
     /// Workers that are present, then those that are gone, then URLs without a worker.
     var workerRows: [DashWorkerRow] {
-        guard let look else { return [] }
+        guard let snapshot else { return [] }
         var rows: [DashWorkerRow] = []
-        for name in Set(look.counts.keys).union(look.workers.keys) {
+        for name in Set(snapshot.counts.keys).union(snapshot.workers.keys) {
             var row = DashWorkerRow(name: name, state: "LOST", ink: .bad)
-            row.counts = look.counts[name] ?? PrefetchCounts()
+            row.counts = snapshot.counts[name] ?? PrefetchCounts()
             row.history = workerHistory[name] ?? DashHistory()
-            if let worker = look.workers[name] {
+            if let worker = snapshot.workers[name] {
                 row.report = worker.report
                 row.isPresent = true
                 row.cpu = cpu[name]?.share
@@ -52,7 +52,7 @@ extension DashState {
                     }
             } else if let end = ends[name] {
                 if !end.isLost { (row.state, row.ink) = ("left", .dim) }
-                row.silence = end.ended > 0 ? max(0, look.at - end.ended) : nil
+                row.silence = end.ended > 0 ? max(0, snapshot.at - end.ended) : nil
             }
             rows.append(row)
         }
@@ -65,7 +65,7 @@ extension DashState {
             default: (row.isPresent ? 0 : 1, row.name)
             }
         }
-        if filter.isEmpty, let rest = look.workerParts.last(where: { $0.worker == nil }) {
+        if filter.isEmpty, let rest = snapshot.workerParts.last(where: { $0.worker == nil }) {
             var row = DashWorkerRow(name: "(no worker)", state: "", ink: .dim)
             row.counts = rest.counts
             rows.append(row)
@@ -75,7 +75,7 @@ extension DashState {
 
     /// Causes of skipped URLs, in the order that was chosen.
     var causes: [NamedPart] {
-        var causes = look?.causes ?? []
+        var causes = snapshot?.causes ?? []
         sort(&causes, of: .failures) { cause, order in
             order == "name" ? (0, cause.name) : (-Double(cause.count), cause.name)
         }
@@ -84,13 +84,13 @@ extension DashState {
 
     /// Hosts by URLs, then the other hosts, then URLs without a request: together the batch.
     var hostRows: [DashHostRow] {
-        guard let look else { return [] }
+        guard let snapshot else { return [] }
         let troubled = Dictionary(troubledHosts.map { (ByteText($0.host), $0) }) { first, _ in first }
-        let hosts = look.hosts
+        let hosts = snapshot.hosts
         var rows = hosts.map { name, host in
             DashHostRow(name: name, host: host, history: hostHistory[name] ?? DashHistory(), trouble: troubled[name])
         }
-        if look.status.state == .running {
+        if snapshot.status.state == .running {
             // No URL has ended for a host that has never responded.
             for (name, host) in troubled where host.state != .slow && hosts[name.text] == nil {
                 let none = BatchSnapshot.Host(finished: 0, skipped: 0, bytes: 0)
@@ -109,14 +109,14 @@ extension DashState {
             }
         }
         guard filter.isEmpty else { return rows }
-        let counts = look.status.counts
+        let counts = snapshot.status.counts
         var none = BatchSnapshot.Host(finished: 0, skipped: 0, bytes: 0)
         for outcome in PrefetchOutcome.allCases where !HostTally.counts(outcome) {
             none.finished += counts[outcome]
             if outcome.isSkipped { none.skipped += counts[outcome] }
         }
         func rest(_ whole: Int, _ part: KeyPath<BatchSnapshot.Host, Int>) -> Int {
-            whole - none[keyPath: part] - look.hosts.values.reduce(0) { $0 + $1[keyPath: part] }
+            whole - none[keyPath: part] - snapshot.hosts.values.reduce(0) { $0 + $1[keyPath: part] }
         }
         let other = BatchSnapshot.Host(
             finished: rest(counts.finished, \.finished), skipped: rest(counts.skipped, \.skipped),
@@ -156,7 +156,7 @@ extension DashState {
     }
 
     private func sort<Row>(_ rows: inout [Row], of view: DashView, by key: (Row, String) -> (Double, String)) {
-        let order = view.orders[(orders[view] ?? 0) % view.orders.count]
+        let order = view.sortKeys[(sortIndexes[view] ?? 0) % view.sortKeys.count]
         rows.sort { key($0, order) < key($1, order) }
         if isReversed { rows.reverse() }
     }

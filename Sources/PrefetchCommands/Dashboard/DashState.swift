@@ -18,7 +18,7 @@ struct DashState: Sendable {
 
     /// The current batch, if any.
     var id: String?
-    var look: BatchSnapshot?
+    var snapshot: BatchSnapshot?
     var queue = QueueSnapshot()
     var ends: [String: WorkerEnd] = [:]
     var history = DashHistory()
@@ -33,7 +33,7 @@ struct DashState: Sendable {
 
     var view = DashView.batch
     var cursors: [DashView: Int] = [:]
-    var orders: [DashView: Int] = [:]
+    var sortIndexes: [DashView: Int] = [:]
     var isReversed = false
     var filter = ""
     var isEditingFilter = false
@@ -61,15 +61,15 @@ struct DashState: Sendable {
             tellHosts(from: self.queue, to: queue)
             self.queue = queue
         }
-        if away != nil, let at = reading.look?.at ?? look?.at { note(at, .good, "Redis is back") }
+        if away != nil, let at = reading.snapshot?.at ?? snapshot?.at { note(at, .good, "Redis is back") }
         away = nil
-        guard let new = reading.look else { return }
+        guard let new = reading.snapshot else { return }
         // A reading of the previously selected batch.
         if let id, new.status.id != id { return }
         show(new.status.id)
         ends.merge(reading.ends) { $1 }
-        tell(from: look, to: new)
-        look = new
+        tell(from: snapshot, to: new)
+        snapshot = new
         if lastChange == nil { lastChange = max(new.status.created, new.status.last) }
         if new.status.last > lastChange ?? 0 { lastChange = new.status.last }
         history.add(new.status)
@@ -99,13 +99,13 @@ struct DashState: Sendable {
 
     mutating func show(_ batch: String) {
         guard batch != id else { return }
-        (id, look, lastChange, cause) = (batch, nil, nil, nil)
+        (id, snapshot, lastChange, cause) = (batch, nil, nil, nil)
         (history, workerHistory, hostHistory, failures) = (DashHistory(), [:], [:], [:])
         ends = [:]
     }
 
     mutating func lose(_ reason: String) {
-        if away == nil, let at = look?.at { note(at, .bad, "Redis is away: \(reason)") }
+        if away == nil, let at = snapshot?.at { note(at, .bad, "Redis is away: \(reason)") }
         away = reason
     }
 
@@ -116,37 +116,37 @@ struct DashState: Sendable {
 
     /// Seconds since a URL ended.
     var silence: Double {
-        guard let look, let lastChange else { return 0 }
-        return max(0, Double(look.at - lastChange) / 1000)
+        guard let snapshot, let lastChange else { return 0 }
+        return max(0, Double(snapshot.at - lastChange) / 1000)
     }
 
     /// Hosts in trouble; remaining seconds as of the last reading of the batch.
     var troubledHosts: [HostProblem] {
         queue.hosts.map { host in
             var host = host
-            host.remaining -= Double(max(0, (look?.at ?? queue.at) - queue.at)) / 1000
+            host.remaining -= Double(max(0, (snapshot?.at ?? queue.at) - queue.at)) / 1000
             return host
         }
     }
 
-    var cache: CacheLoad { CacheLoad((look?.workers ?? [:]).sorted { $0.key < $1.key }.map(\.value.report)) }
+    var cache: CacheLoad { CacheLoad((snapshot?.workers ?? [:]).sorted { $0.key < $1.key }.map(\.value.report)) }
 
     /// The workers' load, limited to values consistent with the batch's counts.
     var load: WorkerLoad {
-        guard let look else { return WorkerLoad() }
-        return WorkerLoad(look.workers).beside(left: look.status.total - look.status.counts.finished)
+        guard let snapshot else { return WorkerLoad() }
+        return WorkerLoad(snapshot.workers).beside(left: snapshot.status.total - snapshot.status.counts.finished)
     }
 
     /// What holds the batch back; nil if it is not running.
-    var limit: RunLimit? { look.flatMap { RunLimit(workers: $0.workers, batches: [$0.status]) } }
+    var limit: RunLimit? { snapshot.flatMap { RunLimit(workers: $0.workers, batches: [$0.status]) } }
 
     /// Why a running batch makes no progress; nil if it does.
     var stallReason: String? {
         if let away { return "Redis is away, trying again: \(away)" }
-        guard let look, look.status.state == .running else { return nil }
+        guard let snapshot, snapshot.status.state == .running else { return nil }
         if let pause { return pause }
-        if look.workers.isEmpty { return "no worker is there" }
-        let troubles: [String] = look.workers.compactMap { name, worker in
+        if snapshot.workers.isEmpty { return "no worker is there" }
+        let troubles: [String] = snapshot.workers.compactMap { name, worker in
             let trouble = worker.report.trouble
             if let held = worker.report.held {
                 return "\(name) is held: \(held.reason) since \(UTCTime.text(milliseconds: held.since)): \(trouble)"
@@ -154,16 +154,16 @@ struct DashState: Sendable {
             return trouble.isEmpty ? nil : "\(name) waits: \(trouble)"
         }
         if let trouble = troubles.min() { return trouble }
-        if look.workers.values.allSatisfy({ $0.condition == .overdue }) { return "no worker sends a heartbeat" }
-        if look.workers.values.allSatisfy(\.report.isPaused) {
+        if snapshot.workers.values.allSatisfy({ $0.condition == .overdue }) { return "no worker sends a heartbeat" }
+        if snapshot.workers.values.allSatisfy(\.report.isPaused) {
             return "every worker is paused" + (isReadOnly ? "" : ": p in the workers view resumes one")
         }
         if let names = load.report.names, names.silence > 0, names.waiting > 0 {
             return
                 "the resolver answers nothing: \(Wording.count(names.waiting, "name")) wait; see the worker's warning"
         }
-        if look.status.isWaitingForList { return "waiting for its list" }
-        if look.status.isWaitingForMemory { return "Redis is full: its list waits for memory" }
+        if snapshot.status.isWaitingForList { return "waiting for its list" }
+        if snapshot.status.isWaitingForMemory { return "Redis is full: its list waits for memory" }
         let load = load
         let waiting = troubledHosts.filter(\.isInBackOff)
         if let next = waiting.map(\.remaining).min(), load.report.inFlight == 0 {
@@ -178,7 +178,7 @@ struct DashState: Sendable {
 
     /// The pause in effect, and the key that ends it.
     private var pause: String? {
-        guard let status = look?.status, status.isHeld else { return nil }
+        guard let status = snapshot?.status, status.isEffectivelyPaused else { return nil }
         let (batch, queue) = isReadOnly ? ("", "") : ("; p resumes it", "; P resumes it")
         if status.isPaused && status.isQueuePaused {
             return "this batch is paused, and the whole queue too" + (isReadOnly ? "" : ": p and P")
@@ -187,7 +187,9 @@ struct DashState: Sendable {
     }
 
     /// Whether no URL of a running batch that is not paused has ended for a minute.
-    var isStalled: Bool { look?.status.state == .running && look?.status.isHeld == false && silence >= 60 }
+    var isStalled: Bool {
+        snapshot?.status.state == .running && snapshot?.status.isEffectivelyPaused == false && silence >= 60
+    }
 
     // MARK: Log
 
@@ -253,7 +255,7 @@ struct DashState: Sendable {
 
     /// Logs hosts that enter or leave back-off. The speed of slow hosts changes too often.
     private mutating func tellHosts(from old: QueueSnapshot, to new: QueueSnapshot) {
-        func alone(_ look: QueueSnapshot) -> [HostProblem] { look.hosts.filter { $0.state != .slow } }
+        func alone(_ snapshot: QueueSnapshot) -> [HostProblem] { snapshot.hosts.filter { $0.state != .slow } }
         let before = Set(texts: alone(old).map(\.host)), after = Set(texts: alone(new).map(\.host))
         for line in HostText.lines(alone(new).filter { !before.contains($0.host) }) { note(new.at, .warning, line) }
         let back = before.subtracting(after).sorted()

@@ -16,8 +16,8 @@ enum DashView: Int, CaseIterable, Sendable {
         }
     }
 
-    /// Sort orders; the first is the default.
-    var orders: [String] {
+    /// What its rows can be sorted by; the first is the default.
+    var sortKeys: [String] {
         switch self {
         case .batch: ["newest"]
         case .workers: ["name", "img/s", "finished", "skipped"]

@@ -92,7 +92,7 @@ enum MachineDiagnostics {
         return servers.isEmpty
             ? Finding(
                 .warn, "names", "/etc/resolv.conf names no server: only addresses and /etc/hosts can be reached",
-                remedy: "add a nameserver, unless all URLs are on this machine")
+                remedy: "add a resolver, unless all URLs are on this machine")
             : Finding(.ok, "names", "name servers: \(servers.joined(separator: ", "))")
     }
 

@@ -37,7 +37,7 @@ struct RedisDiagnostics: Sendable {
         let connection = RedisConnection(configuration, name: "prefetch-coord")
         let findings: [Finding]
         do throws(RedisError) {
-            findings = try await look(connection, configuration)
+            findings = try await examine(connection, configuration)
         } catch {
             let place = configuration.redactedURL
             if error.isTransient && !isNamed {
@@ -55,7 +55,7 @@ struct RedisDiagnostics: Sendable {
         return findings
     }
 
-    private func look(
+    private func examine(
         _ connection: RedisConnection, _ configuration: RedisConfiguration
     ) async throws(RedisError) -> [Finding] {
         let facts = try await connection.serverFacts()

@@ -39,7 +39,8 @@ enum QueueMetrics {
             build, up(1), MetricFamily("prefetch_redis_used_memory_bytes", "Memory that Redis uses.", queue.usedMemory),
             MetricFamily(
                 "prefetch_redis_max_memory_bytes", "Memory that Redis may use; 0 = no limit.", queue.maxMemory),
-            MetricFamily("prefetch_queue_paused", "1 while the whole queue is paused.", queue.orders.isPaused ? 1 : 0),
+            MetricFamily(
+                "prefetch_queue_paused", "1 while the whole queue is paused.", queue.settings.isPaused ? 1 : 0),
             MetricFamily(
                 "prefetch_running_batches", "Batches that are neither done nor cancelled.", queue.running.count), jobs,
             MetricFamily(
@@ -78,7 +79,7 @@ enum QueueMetrics {
         var images = MetricFamily(
             "prefetch_urls_total", "URLs of the batch by outcome, for all outcomes; their sum is finished.")
         var tries = MetricFamily(
-            "prefetch_attempts_total", "Requests that succeeded and that failed; redirects are not counted.")
+            "prefetch_tries_total", "Requests that succeeded and that failed; redirects are not counted.")
         var durations = MetricFamily(
             "prefetch_fetch_duration_seconds",
             "Time of the last request of each image, to the last byte: 1 ms, 2 ms, 4 ms and so on, to 131 s.")
@@ -93,7 +94,7 @@ enum QueueMetrics {
             tries.add(fetches.failedTries, ("batch", batch.id), ("result", "failed"))
             let (total, sum) = (fetches.durations.total, Double(fetches.durations.sum) / 1e6)
             durations.add(buckets: fetches.durations.doublings, total: total, sum: sum, ("batch", batch.id))
-            let present = batch.isHeld ? "paused" : batch.state.rawValue
+            let present = batch.isEffectivelyPaused ? "paused" : batch.state.rawValue
             for name in ["running", "paused", "done", "cancelled"] {
                 state.add(name == present ? 1 : 0, ("batch", batch.id), ("state", name))
             }

@@ -126,7 +126,7 @@ struct FetchSettings: Sendable, Equatable {
         var downloads = ImageDownloader.Configuration()
         downloads.maxConcurrentDownloads = maxConcurrentDownloads.initial
         // A worker may be told to find its number later.
-        downloads.maxParkedDownloads = Self.mostStalled
+        downloads.maxStalledDownloads = Self.mostStalled
         downloads.maxConnectionsPerHost = Self.usualPerHost
         downloads.limitsOpenedAddresses = false
         downloads.maxConnectionsPerAddress = Self.usualPerAddress

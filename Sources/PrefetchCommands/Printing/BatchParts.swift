@@ -3,7 +3,7 @@ internal import WebImage
 
 // Who ended the URLs of a batch, and why: lists that each add up to its counts, since all of them are of one moment.
 extension BatchSnapshot {
-    /// Null is who ended URLs without being a worker: a cancel, a look into the cache while the list was queued.
+    /// Null is who ended URLs without being a worker: a cancel, a check of the cache while the list was queued.
     var workerParts: [WorkerPart] {
         var rest = Host(status.counts)
         let parts = counts.map { WorkerPart(worker: $0.key, counts: $0.value) }.sorted {

@@ -73,10 +73,10 @@ package enum BatchText {
         var state = status.isOpen ? "open" : ended(status)
         if status.isWaitingForList { state = "waiting for its list" }
         if status.isWaitingForMemory { state = "waiting for memory" }
-        if status.isHeld { state = "paused" }
+        if status.isEffectivelyPaused { state = "paused" }
         if isColoured {
             let ink: Ink =
-                status.isWaitingForList || status.isWaitingForMemory || status.isHeld
+                status.isWaitingForList || status.isWaitingForMemory || status.isEffectivelyPaused
                 ? .warning : status.state == .cancelled ? .bad : .good
             state = ink.painted(state, isColoured: true)
         }
@@ -135,7 +135,7 @@ package enum BatchText {
 
     /// What is paused, so that nothing of the batch begins; nil where nothing is.
     static func pause(_ status: BatchStatus) -> String? {
-        guard status.isHeld else { return nil }
+        guard status.isEffectivelyPaused else { return nil }
         if status.isPaused && status.isQueuePaused { return "paused, and so is the whole queue" }
         return status.isPaused ? "paused" : "the whole queue is paused"
     }

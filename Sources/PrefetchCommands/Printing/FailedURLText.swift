@@ -1,10 +1,10 @@
 internal import Prefetch
 internal import WebImage
 
-/// A member of the list of failed URLs, in words.
+/// A member of the blacklist, in words.
 enum FailedURLText {
     /// One line, without its end.
-    static func line(_ failed: FailedURLList.FailedURL) -> String {
+    static func line(_ failed: Blacklist.FailedURL) -> String {
         "\(TerminalText.url(failed.url))  \(reason(failed.entry))" + (times(failed.entry).map { "  \($0)" } ?? "")
     }
 

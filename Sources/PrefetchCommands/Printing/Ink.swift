@@ -33,7 +33,7 @@ struct Ink: Equatable, Sendable {
         return ink
     }
 
-    /// The text in this look by SGR (ECMA-48); without colour only bold and reverse.
+    /// The text in this style by SGR (ECMA-48); without colour only bold and reverse.
     func painted(_ text: String, isColoured: Bool) -> String {
         var codes: [String] = []
         if isBold { codes.append("1") }

@@ -35,7 +35,7 @@ struct LastURLs: Equatable {
     /// Looks at them where few are left and none of them ends; nil otherwise.
     static func read(_ status: BatchStatus, _ queue: PrefetchQueue) async throws(RedisError) -> LastURLs? {
         let left = status.total - status.counts.finished
-        guard status.state == .running, status.isSealed, !status.isHeld, (1...most).contains(left),
+        guard status.state == .running, status.isSealed, !status.isEffectivelyPaused, (1...most).contains(left),
             status.at - max(status.last, status.created) >= quiet
         else { return nil }
         let urls = try await queue.openURLs.oldest(of: status, most: most)

@@ -6,10 +6,10 @@ internal import WebImage
 
 extension FailureDetail: Record {
     static let fields: [Field<FailureDetail>] = [
-        Field("line", "line", \.line), .column("tries", \.attempts), .column("cause") { BatchText.cause(of: $0) },
+        Field("line", "line", \.line), .column("tries", \.tries), .column("cause") { BatchText.cause(of: $0) },
         Field("url", "URL") { Masked.url($0.url) }, Field("outcome") { SkippedOutcome($0.outcome) },
         Field("reason", \.reason), Field("http_status", \.httpStatus),
-        Field("detail", "detail") { Masked.sentence($0.detail) }, Field("attempts", \.attempts),
+        Field("detail", "detail") { Masked.sentence($0.detail) }, Field("tries", \.tries),
         Field("ended") { Moment($0.ended) },
     ]
 }
@@ -27,8 +27,8 @@ extension ExportedLine: Record {
         Field(
             "http_status", about: "Of a line that was skipped, if a response came.", \.result.failure?.httpStatus),
         Field(
-            "attempts", about: "Of a line that was skipped, the requests made: 255 is that many or more.",
-            \.result.failure?.attempts),
+            "tries", about: "Of a line that was skipped, the requests made: 255 is that many or more.",
+            \.result.failure?.tries),
         Field("ended", about: "Of a line that was skipped.") { Moment($0.result.ended) },
         Field(
             "host",
@@ -48,11 +48,11 @@ extension ExportedLine: Record {
     var sample: JSONText {
         guard case .object(let members) = json else { return .null }
         return .object(
-            members.filter { !["path", "outcome", "http_status", "attempts", "ended", "host"].contains($0.0) })
+            members.filter { !["path", "outcome", "http_status", "tries", "ended", "host"].contains($0.0) })
     }
 }
 
-extension FailedURLList.FailedURL: Record {
+extension Blacklist.FailedURL: Record {
     static let fields: [Field<Self>] =
         [Field("url") { Masked.url($0.url) }] + FailedURLEntry.fields.map { $0.inside(\.entry) }
 }

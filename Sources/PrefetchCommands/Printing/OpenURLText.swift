@@ -9,7 +9,7 @@ enum OpenURLText {
             return "\(Wording.count(Int(url.detail) ?? 0)) URLs of the list are not pushed yet"
         }
         var line = "line \(url.line ?? 0)  \(TerminalText.url(text))  \(what(url, at: at))"
-        if url.attempt > 1 { line += ", try \(url.attempt)" }
+        if url.tries > 1 { line += ", try \(url.tries)" }
         if let worker = url.worker { line += "  (\(TerminalText.escaped(worker)))" }
         return line
     }
@@ -52,7 +52,7 @@ enum OpenURLText {
 extension OpenURL: Record {
     static let fields: [Field<OpenURL>] = [
         Field("index", \.index), Field("line", \.line), Field("url") { $0.url.map { Masked.url($0) } },
-        Field("host", \.host?.unlessEmpty), Field("attempt", \.attempt), Field("state", \.state),
+        Field("host", \.host?.unlessEmpty), Field("tries", \.tries), Field("state", \.state),
         Field("detail") { $0.detail.unlessEmpty.map { Masked.sentence($0) } }, Field("since") { Moment($0.since) },
         Field("until") { Moment($0.until) }, Field("worker", \.worker?.unlessEmpty),
     ]

@@ -8,7 +8,7 @@ struct ProgressLines {
     private let saysPresent: Bool
     private var lastShare: Int?
     private var lastTime = ContinuousClock.now
-    private var wasHeld = false
+    private var wasPaused = false
     private var lastLimit: LimitCause?
     private var rate = ProgressRate()
 
@@ -23,10 +23,10 @@ struct ProgressLines {
         rate.add(status)
         guard let lastShare else {
             lastShare = share
-            wasHeld = status.isHeld && saysPresent
+            wasPaused = status.isEffectivelyPaused && saysPresent
             return saysPresent || status.state != .running
         }
-        if status.isHeld != wasHeld { return true }
+        if status.isEffectivelyPaused != wasPaused { return true }
         let isStep = share / 5 > lastShare / 5 && now - lastTime >= .seconds(1)
         return isStep || status.state != .running || now - lastTime >= .seconds(10)
     }
@@ -37,14 +37,14 @@ struct ProgressLines {
         let load = load.beside(left: status.total - counts.finished)
         lastShare = Self.share(status)
         lastTime = .now
-        wasHeld = status.isHeld
+        wasPaused = status.isEffectivelyPaused
         let eta = rate.eta(status, load).map { "\(Int(clamped: $0.rounded(.up)))s" } ?? "-"
         var line =
             "\(UTCTime.clock()) \(TerminalText.escaped(status.id)) \(Wording.share(counts.finished, of: status.total)) finished=\(counts.finished) "
             + "total=\(status.total) skipped=\(counts.skipped) rate=\(Int(clamped: rate.urls.rounded()))/s "
             + "MBps=\(Wording.decimal(rate.bytes / 1e6, digits: 1)) inflight=\(load.report.inFlight) "
             + "checking=\(load.report.checking) eta=\(eta)"
-        if status.isHeld {
+        if status.isEffectivelyPaused {
             line += " paused=\(status.isPaused ? "batch" : "queue")"
         } else if load.isPaused {
             line += " paused=workers"

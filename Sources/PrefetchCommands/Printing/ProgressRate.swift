@@ -76,7 +76,8 @@ struct ProgressRate: Sendable {
     /// Seconds until the end of the batch whose readings it has; nil also while more URLs come, while it or the queue is paused, while no worker
     /// works, and while its last URLs wait for something.
     func eta(_ status: BatchStatus, _ load: WorkerLoad) -> Double? {
-        guard status.state == .running, !status.isOpen, !status.isHeld, load.workers > 0, !load.isPaused, !load.isIdle,
+        guard status.state == .running, !status.isOpen, !status.isEffectivelyPaused, load.workers > 0, !load.isPaused,
+            !load.isIdle,
             load.last == nil
         else { return nil }
         return seconds(for: max(0, status.total - status.counts.finished))

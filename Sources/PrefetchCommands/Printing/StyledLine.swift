@@ -1,4 +1,4 @@
-/// A line of a screen: pieces of text, each with its look, and the columns they take. What is put in must be made of cells
+/// A line of a screen: pieces of text, each with its style, and the columns they take. What is put in must be made of cells
 /// (``TerminalText/cells(_:isUnicode:)``).
 struct StyledLine: Sendable {
     private(set) var pieces: [(text: String, ink: Ink)] = []

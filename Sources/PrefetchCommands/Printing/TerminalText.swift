@@ -23,7 +23,7 @@ package enum TerminalText {
         }
     }
 
-    /// A line that is about to be printed: what is left of control characters in it, except tabs, line ends and the looks of ``Ink``, is
+    /// A line that is about to be printed: what is left of control characters in it, except tabs, line ends and the styles of ``Ink``, is
     /// escaped. The last door: whatever a caller forgot cannot move the cursor or clear the screen. Other characters stay, since a line may
     /// be a URL that somebody reads on.
     static func line(_ text: String) -> String {
@@ -31,7 +31,7 @@ package enum TerminalText {
         var out = ""
         var rest = text.unicodeScalars[...]
         while let scalar = rest.popFirst() {
-            if scalar == "\u{1B}", let end = look(rest) {
+            if scalar == "\u{1B}", let end = styleEnd(rest) {
                 out.unicodeScalars.append(scalar)
                 out.unicodeScalars.append(contentsOf: rest[..<end])
                 rest = rest[end...]
@@ -44,8 +44,8 @@ package enum TerminalText {
         return out
     }
 
-    /// The end of a look behind its ESC: `[`, numbers of ``Ink`` with semicolons between, `m`; nil where there is none.
-    private static func look(_ text: Substring.UnicodeScalarView) -> Substring.UnicodeScalarView.Index? {
+    /// The end of a style behind its ESC: `[`, numbers of ``Ink`` with semicolons between, `m`; nil where there is none.
+    private static func styleEnd(_ text: Substring.UnicodeScalarView) -> Substring.UnicodeScalarView.Index? {
         guard text.first == "[", let end = text.prefix(12).firstIndex(of: "m") else { return nil }
         let codes = String(text[text.index(after: text.startIndex)..<end]).split(separator: ";")
         guard !codes.isEmpty, codes.allSatisfy({ Ink.codes.contains(String($0)) }) else { return nil }

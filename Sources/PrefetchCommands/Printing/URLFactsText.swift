@@ -70,7 +70,7 @@ struct URLFactsText {
                 "\(TerminalText.escaped(batch.id)) (\(batch.state.rawValue), \(UTCTime.text(milliseconds: time)))"
             var lines = ending.details.prefix(3).map { detail in
                 var text = "line \(detail.line) of \(about): \(BatchText.cause(of: detail))"
-                if detail.attempts > 1 { text += ", \(detail.attempts) tries" }
+                if detail.tries > 1 { text += ", \(detail.tries) tries" }
                 return text + (detail.detail.isEmpty ? "" : ", \(TerminalText.escaped(detail.detail))")
             }
             if ending.details.count > 3 {
@@ -141,6 +141,6 @@ private struct SkippedLine: Record {
     static let fields: [Field<Self>] = [
         Field("batch", \.batch.id), Field("state", \.batch.state), Field("line", \.detail.line),
         Field("outcome") { SkippedOutcome($0.detail.outcome) }, Field("http_status", \.detail.httpStatus),
-        Field("attempts", \.detail.attempts), Field("detail") { Masked.sentence($0.detail.detail) },
+        Field("tries", \.detail.tries), Field("detail") { Masked.sentence($0.detail.detail) },
     ]
 }

@@ -18,7 +18,7 @@ struct BatchPage {
     static func title(of id: String) -> String { "\(id): " }
 
     var page: HTMLPage {
-        let state = status.isHeld ? "paused" : BatchText.ended(status)
+        let state = status.isEffectivelyPaused ? "paused" : BatchText.ended(status)
         let list = status.listPath.isEmpty ? "" : "; list \(PathText.shown(status.listPath))"
         return HTMLPage(
             title: Self.title(of: status.id)

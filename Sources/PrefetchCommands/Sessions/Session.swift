@@ -19,23 +19,23 @@ struct Session: Sendable {
     /// * `place`: overrides the location's.
     /// * `waits`: the caller itself waits for an unreachable Redis.
     /// * `makes`: creates the private Redis of a cache if there is none.
-    /// * `looks`: for read-only, interactive commands: a short timeout.
+    /// * `readsOnly`: for read-only, interactive commands: a short timeout.
     /// - Throws: the problem, with the exit code.
     static func open(
         _ location: RedisLocation, at place: RedisLocation.Place? = nil, waits: Bool = false, makes: Bool = false,
-        looks: Bool = false
+        readsOnly: Bool = false
     ) async throws(PrefetchError) -> Session {
         // Not by `??`, whose closure would lose the type of the error.
         let place = if let place { place } else { try location.place() }
         switch place {
         case .server(let configuration):
-            return try await Session(configuration, attachment: nil, queue: location.queue, waits: waits, looks: looks)
+            return try await Session(configuration, attachment: nil, queue: location.queue, waits: waits, readsOnly: readsOnly)
         case .cache(let folder):
             guard makes || RunState.exists(folder, in: location.stateFolder) else { throw Self.noRun(folder) }
             let attachment = try await PrivateRedis.attach(
-                location.runState(of: folder), waitLimit: looks ? soon : PrivateRedis.waitLimit)
+                location.runState(of: folder), waitLimit: readsOnly ? soon : PrivateRedis.waitLimit)
             return try await Session(
-                attachment.configuration, attachment: attachment, queue: location.queue, looks: looks)
+                attachment.configuration, attachment: attachment, queue: location.queue, readsOnly: readsOnly)
         }
     }
 
@@ -64,13 +64,13 @@ struct Session: Sendable {
 
     private init(
         _ configuration: RedisConfiguration, attachment: PrivateRedis?, queue name: String, waits: Bool = false,
-        looks: Bool = false
+        readsOnly: Bool = false
     ) async throws(PrefetchError) {
         var configuration = configuration
-        if looks { (configuration.connectTimeout, configuration.commandTimeout) = (Self.soon, Self.soon) }
+        if readsOnly { (configuration.connectTimeout, configuration.commandTimeout) = (Self.soon, Self.soon) }
         redis = configuration
         self.attachment = attachment
-        let waitLimit = looks ? Self.soon : .seconds(10)
+        let waitLimit = readsOnly ? Self.soon : .seconds(10)
         queue = PrefetchQueue(configuration, client: "prefetch-coord", name: name, waitLimit: waitLimit)
         let connection = queue.connection
         do throws(RedisError) {
@@ -89,7 +89,7 @@ struct Session: Sendable {
             ) { () async throws(RedisError) in
                 try await connection.serverFacts().check()
             }
-            // A command that only looks is not about what Redis keeps.
+            // A command that only reads is not about what Redis keeps.
             if attachment == nil, waits { for warning in warnings { Console.note("warning: \(warning)") } }
             hasConnected = true
         } catch {
@@ -108,11 +108,11 @@ struct Session: Sendable {
     /// Runs `body` with a session and closes it, however `body` ends.
     static func with<Result>(
         _ location: RedisLocation, at place: RedisLocation.Place? = nil, waits: Bool = false, makes: Bool = false,
-        looks: Bool = false, _ body: (Session) async throws -> Result
+        readsOnly: Bool = false, _ body: (Session) async throws -> Result
     ) async throws -> Result {
         try await with(
             { () async throws(PrefetchError) in
-                try await open(location, at: place, waits: waits, makes: makes, looks: looks)
+                try await open(location, at: place, waits: waits, makes: makes, readsOnly: readsOnly)
             }, body)
     }
 
@@ -161,7 +161,7 @@ struct Session: Sendable {
     }
 
     /// The queue for feeders: waits while Redis is unreachable or takes no writes, and reports that.
-    var patient: PrefetchQueue {
+    var waitingQueue: PrefetchQueue {
         queue.waiting { notice in
             switch notice {
             case .away(let reason): Console.note("waiting for Redis: \(TerminalText.escaped(reason))")

@@ -21,11 +21,11 @@ struct DescriptorBudget: Equatable {
     var transfers: Int { max(1, rest / 6) }
 
     /// The most stalled transfers besides `transfers` others, with a socket and a file each: half of what those leave.
-    func silent(beside transfers: Int) -> Int { max(1, (rest - 4 * transfers) / 4) }
+    func stalled(beside transfers: Int) -> Int { max(1, (rest - 4 * transfers) / 4) }
 
     /// The most connections without a transfer besides `transfers` others: what the stalled ones leave, as far as it is of use.
     func idle(beside transfers: Int) -> Int {
-        min(Self.mostIdle, max(1, rest - 4 * transfers - 2 * silent(beside: transfers)))
+        min(Self.mostIdle, max(1, rest - 4 * transfers - 2 * stalled(beside: transfers)))
     }
 
     /// Raises the soft limit to the hard one, and checks that it is enough.

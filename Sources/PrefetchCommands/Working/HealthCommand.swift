@@ -33,15 +33,15 @@ struct HealthCommand: AsyncParsableCommand {
 
     func run() async throws {
         do {
-            try await look()
+            try await check()
         } catch let error as PrefetchError where error.kind == .redisUnavailable && !ready {
             // Redis is needed to know; most likely the worker is alive and waits for it, which is not its fault.
             say("waiting: \(TerminalText.escaped(error.message))")
         }
     }
 
-    private func look() async throws {
-        try await Session.with(location, looks: true) { session in
+    private func check() async throws {
+        try await Session.with(location, readsOnly: true) { session in
             let snapshot = try await session.queue.views.snapshot(newest: 0)
             let host = ThisHost.name
             let workers = snapshot.workers.filter { name, worker in

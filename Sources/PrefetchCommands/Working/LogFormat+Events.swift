@@ -13,7 +13,7 @@ extension LogFormat {
         case .paused: ("error", "paused", nil)
         case .resumed: ("info", "resumed", nil)
         case .held(let isHeld): isHeld ? ("error", "held", nil) : ("info", "diskAnswers", nil)
-        case .halted(let isHalted): ("info", isHalted ? "halted" : "goesOn", nil)
+        case .pausedByCommand(let isPaused): ("info", isPaused ? "pausedByCommand" : "resumedByCommand", nil)
         case .concurrency: ("info", "concurrency", nil)
         case .refused: ("warn", "refused", nil)
         }

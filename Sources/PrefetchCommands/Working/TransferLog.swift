@@ -38,7 +38,7 @@ final class TransferLog: Sendable {
     static func object(_ event: DownloadEvent) -> JSONText {
         var members: [(String, JSONText)] = [
             ("event", .string(event.name.rawValue)), ("url", .url(event.url)), ("time", .number(event.time)),
-            ("attempts", .int(event.attempts)), ("received", .int(event.receivedBytes)),
+            ("tries", .int(event.tries)), ("received", .int(event.receivedBytes)),
         ]
         if let expected = event.expectedBytes { members.append(("expected", .int(expected))) }
         if let status = event.statusCode { members.append(("http_status", .int(status))) }

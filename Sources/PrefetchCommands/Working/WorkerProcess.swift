@@ -132,7 +132,7 @@ struct WorkerProcess: Sendable {
         downloads.maxBodyBytes = min(downloads.maxBodyBytes, fetch.maxImageBytes)
         downloads.maxConcurrentDownloads = min(downloads.maxConcurrentDownloads, budget.transfers)
         let most = min(budget.transfers, fetch.maxConcurrentDownloads.count ?? ConcurrencyController.most)
-        downloads.maxParkedDownloads = min(downloads.maxParkedDownloads, budget.silent(beside: most))
+        downloads.maxStalledDownloads = min(downloads.maxStalledDownloads, budget.stalled(beside: most))
         downloads.maxIdleConnections = budget.idle(beside: most)
         do throws(WebImageError) {
             // No image is requested twice in this process: a memory cache would only cost.
@@ -163,8 +163,8 @@ struct WorkerProcess: Sendable {
         case .resumed: "working again"
         case .held(let isHeld): isHeld ? "held: disk: \(WorkerHold.text)" : "the disk answers again"
         // By command, so the user knows already.
-        case .halted(let isHalted):
-            isQuiet ? nil : isHalted ? "paused by prefetch-coord; transfers in flight finish" : "resumed"
+        case .pausedByCommand(let isPaused):
+            isQuiet ? nil : isPaused ? "paused by prefetch-coord; transfers in flight finish" : "resumed"
         case .concurrency(let setting):
             isQuiet
                 ? nil
@@ -181,7 +181,7 @@ struct WorkerProcess: Sendable {
         guard let service, let line = text(event, isQuiet: false) else { return }
         switch event {
         case .joined, .redisAway: service.tell(.ready, .status(line))
-        case .redisBack, .paused, .resumed, .held, .halted, .lost: service.tell(.status(line))
+        case .redisBack, .paused, .resumed, .held, .pausedByCommand, .lost: service.tell(.status(line))
         case .warning, .concurrency, .refused: break
         }
     }

@@ -7,7 +7,7 @@ package struct OpenURLs: Sendable {
     init(_ redis: ScriptRunner) { self.redis = redis }
 
     /// A claimed job, with the worker's notes on it.
-    private struct Held {
+    private struct ClaimedJob {
         var name: String
         var base: Int
         var count: Int
@@ -31,7 +31,7 @@ package struct OpenURLs: Sendable {
     /// The open URLs of a running batch that were claimed first, then those waiting in Redis, then those not pushed yet.
     package func oldest(of status: BatchStatus, most: Int = 5) async throws(RedisError) -> [OpenURL] {
         guard status.state == .running else { return [] }
-        let (jobs, at) = try await heldJobs(of: status.identity)
+        let (jobs, at) = try await claimedJobs(of: status.identity)
         let spoken = jobs.filter { !$0.notes.isEmpty }.sorted { $0.order < $1.order }
         var found = try await open(spoken.prefix(most), of: status.id, at: at)
         if found.count < most {
@@ -49,7 +49,7 @@ package struct OpenURLs: Sendable {
     }
 
     /// The claimed jobs of the batch, and the time in Redis.
-    private func heldJobs(of batch: BatchIdentity) async throws(RedisError) -> (jobs: [Held], at: Int) {
+    private func claimedJobs(of batch: BatchIdentity) async throws(RedisError) -> (jobs: [ClaimedJob], at: Int) {
         let first = try await redis.read(
             redis.clockCommands + [["ZRANGE", RedisArgument(redis.keys.workers), "0", "-1", "WITHSCORES"]])
         let at = try ScriptRunner.time(first)
@@ -62,7 +62,7 @@ package struct OpenURLs: Sendable {
                     ["HKEYS", RedisArgument(redis.keys.owned(by: worker))],
                 ]
             })
-        var jobs: [Held] = []
+        var jobs: [ClaimedJob] = []
         for (number, (worker, leaseEnd)) in workers.enumerated() {
             let said = try replies[2 * number].get().array ?? []
             let notes = (said.first?.string ?? "").split(atByte: "\n").compactMap(OpenURLNote.init)
@@ -70,11 +70,11 @@ package struct OpenURLs: Sendable {
             let lease = said.count > 2 ? said[2].count ?? 0 : 0
             for name in (try replies[2 * number + 1].get().array ?? []).compactMap(\.string) {
                 guard let (base, count) = batch.range(ofClaim: name) else { continue }
-                var held = Held(
+                var claim = ClaimedJob(
                     name: name, base: base, count: count, worker: worker, beat: beat, leaseEnd: leaseEnd,
                     lastSeen: leaseEnd - lease, trouble: said.last?.string ?? "")
-                held.notes = notes.filter { $0.batch == batch.id && $0.index >= base && $0.index < base + count }
-                jobs.append(held)
+                claim.notes = notes.filter { $0.batch == batch.id && $0.index >= base && $0.index < base + count }
+                jobs.append(claim)
             }
         }
         return (jobs, at)
@@ -82,7 +82,7 @@ package struct OpenURLs: Sendable {
 
     /// The open URLs of these jobs; if the worker has noted some of a job, only those.
     private func open(
-        _ jobs: ArraySlice<Held>, of batch: String, at: Int
+        _ jobs: ArraySlice<ClaimedJob>, of batch: String, at: Int
     ) async throws(RedisError) -> [OpenURL] {
         guard !jobs.isEmpty else { return [] }
         let replies = try await redis.read(
@@ -96,41 +96,41 @@ package struct OpenURLs: Sendable {
                 ]
             })
         var found: [OpenURL] = []
-        for (number, held) in jobs.enumerated() {
+        for (number, claim) in jobs.enumerated() {
             guard let job = try replies[2 * number].get().bytes.flatMap(PrefetchJob.init) else { continue }
             let outcomes = try replies[2 * number + 1].get().bytes ?? []
             for (position, entry) in job.entries.enumerated()
             where position >= outcomes.count || outcomes[position] == 0 {
-                let note = held.notes.first { $0.index == job.base + position }
-                if note == nil && !held.notes.isEmpty { continue }
-                found.append(Self.claimed(job.base + position, entry, held, note, at: at))
+                let note = claim.notes.first { $0.index == job.base + position }
+                if note == nil && !claim.notes.isEmpty { continue }
+                found.append(Self.claimed(job.base + position, entry, claim, note, at: at))
             }
         }
         return found
     }
 
     private static func claimed(
-        _ index: Int, _ entry: PrefetchJob.Entry, _ held: Held, _ note: OpenURLNote?, at: Int
+        _ index: Int, _ entry: PrefetchJob.Entry, _ claim: ClaimedJob, _ note: OpenURLNote?, at: Int
     ) -> OpenURL {
         var url = OpenURL(index: index, line: entry.line, url: entry.url, state: note?.state ?? .claimed)
-        url.worker = held.worker
+        url.worker = claim.worker
         url.host = try? RequestURL(entry.url).host
         if let note {
-            url.attempt = note.attempt
+            url.tries = note.tries
             url.detail = note.detail
-            url.since = held.beat - note.elapsed
-            url.until = note.remaining.map { held.beat + $0 }
+            url.since = claim.beat - note.elapsed
+            url.until = note.remaining.map { claim.beat + $0 }
             if !note.host.isEmpty { url.host = note.host }
         }
         // It has said why; what its URLs did before matters no more.
-        if !held.trouble.isEmpty, at <= held.leaseEnd {
-            (url.state, url.detail, url.until) = (.paused, held.trouble, nil)
+        if !claim.trouble.isEmpty, at <= claim.leaseEnd {
+            (url.state, url.detail, url.until) = (.paused, claim.trouble, nil)
             return url
         }
         // Heartbeats come every second, or every third of the lease from a worker that has nothing.
-        if at - held.lastSeen > max(3_000, (held.leaseEnd - held.lastSeen) / 2) {
+        if at - claim.lastSeen > max(3_000, (claim.leaseEnd - claim.lastSeen) / 2) {
             url.state = .workerSilent
-            (url.since, url.until) = (held.lastSeen, held.leaseEnd)
+            (url.since, url.until) = (claim.lastSeen, claim.leaseEnd)
         }
         return url
     }

@@ -18,11 +18,11 @@ package struct QueueSnapshot: Sendable {
     package var running: [RunningBatch] = []
     package var workers: [String: WorkerRecord] = [:]
     package var claimedJobs = 0
-    package var orders = QueueControl.QueueSettings()
+    package var settings = QueueControl.QueueSettings()
     package var hosts: [HostProblem] = []
     /// Number of failed URLs on the list, its limit, and how many were removed because of the limit.
     package var failedURLs = 0
-    package var failedURLLimit = FailedURLList.Limit()
+    package var failedURLLimit = Blacklist.Limit()
     package var dead = 0
     /// Workers lost since the queue was created, the jobs reclaimed from them, and how many URLs of those were open.
     package var lostWorkers = 0, reclaimedJobs = 0, reclaimedURLs = 0
@@ -50,7 +50,7 @@ extension QueueSnapshot {
         if let most = number(1) { failedURLLimit.most = most }
         failedURLLimit.removed = number(2) ?? 0
         dead = number(3) ?? 0
-        orders = QueueControl.QueueSettings(
+        settings = QueueControl.QueueSettings(
             isPaused: number(4) == 1,
             concurrency: numbers.indices.contains(5) ? QueueControl.concurrency(numbers[5].string) : nil)
         (lostWorkers, reclaimedJobs, reclaimedURLs) = (number(6) ?? 0, number(7) ?? 0, number(8) ?? 0)
@@ -72,7 +72,7 @@ extension QueueSnapshot {
         for position in stride(from: 8, to: reply.count - 1, by: 2) {
             guard let id = reply[position].string,
                 let status = BatchStatus(
-                    id: id, fields: reply[position + 1].fields ?? [:], at: at, isQueuePaused: orders.isPaused)
+                    id: id, fields: reply[position + 1].fields ?? [:], at: at, isQueuePaused: settings.isPaused)
             else { continue }
             batches.append(status)
         }

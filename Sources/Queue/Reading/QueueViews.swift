@@ -6,36 +6,37 @@ package struct QueueViews: Sendable {
 
     init(_ redis: ScriptRunner) { self.redis = redis }
 
-    private static let look = QueueScript.script(PackageResources.LOOK_lua)
+    private static let script = QueueScript.script(PackageResources.SHOW_lua)
 
     /// A batch at one moment; nil if Redis has no such batch. Ends the batch if its deadline has passed and no worker has ended it.
-    package func look(at id: String) async throws(RedisError) -> BatchSnapshot? {
-        let look = try await reading(of: id)
-        guard let look, look.status.isPastDeadline else { return look }
-        guard await QueueBatches(redis).endDueIfWritable() else { return look }
+    package func snapshot(of id: String) async throws(RedisError) -> BatchSnapshot? {
+        let snapshot = try await reading(of: id)
+        guard let snapshot, snapshot.status.isPastDeadline else { return snapshot }
+        guard await QueueBatches(redis).endDueIfWritable() else { return snapshot }
         return try await reading(of: id)
     }
 
     private func reading(of id: String) async throws(RedisError) -> BatchSnapshot? {
-        let reply = try await redis.run(Self.look, [RedisArgument(id)]).array ?? []
+        let reply = try await redis.run(Self.script, [RedisArgument(id)]).array ?? []
         guard reply.count == 8, let at = reply[0].int else { return nil }
         let fields = reply[1].fields ?? [:]
         guard let status = BatchStatus(id: id, fields: fields, at: at, isQueuePaused: reply[7].int == 1) else {
             return nil
         }
-        var look = BatchSnapshot(at: at, status: status, counts: QueueResults.countsByWorker(reply[2].fields ?? [:]))
+        var snapshot = BatchSnapshot(
+            at: at, status: status, counts: QueueResults.countsByWorker(reply[2].fields ?? [:]))
         for (name, value) in fields where name.first == "h" && name.utf8.count == 4 {
-            if let code = Int(name.dropFirst()), let number = value.count { look.httpStatuses[code] = number }
+            if let code = Int(name.dropFirst()), let number = value.count { snapshot.httpStatuses[code] = number }
         }
         for (name, value) in reply[3].fields ?? [:] {
             let numbers = (value.string ?? "").split(separator: " ").compactMap { Int(plausible: $0) }
                 .map { max(0, $0) }
             guard numbers.count == 3 else { continue }
-            look.hosts[name] = BatchSnapshot.Host(finished: numbers[0], skipped: numbers[1], bytes: numbers[2])
+            snapshot.hosts[name] = BatchSnapshot.Host(finished: numbers[0], skipped: numbers[1], bytes: numbers[2])
         }
-        look.waitingJobs = reply[4].int ?? 0
-        look.workers = WorkerRecord.present(reply[5], said: reply[6], at: at)
-        return look
+        snapshot.waitingJobs = reply[4].int ?? 0
+        snapshot.workers = WorkerRecord.present(reply[5], said: reply[6], at: at)
+        return snapshot
     }
 
     private static let browse = QueueScript.script(PackageResources.BROWSE_lua)

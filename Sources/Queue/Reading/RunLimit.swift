@@ -30,7 +30,7 @@ package struct RunLimit: Sendable, Equatable {
         let running = batches.filter { $0.state == .running }
         guard !running.isEmpty else { return nil }
         let reports = workers.sorted { $0.key < $1.key }.map(\.value).filter { $0.leaseLeft ?? 0 > 0 }.map(\.report)
-        guard running.contains(where: { !$0.isHeld }) else {
+        guard running.contains(where: { !$0.isEffectivelyPaused }) else {
             self.init(.paused)
             isBatchPaused = running.contains(where: \.isPaused)
             isQueuePaused = running.contains(where: \.isQueuePaused)

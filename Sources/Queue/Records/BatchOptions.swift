@@ -9,7 +9,7 @@ public struct BatchOptions: Sendable, Equatable {
     public var unverifiable = UnverifiableFormats.skip
     /// What a power cut may lose; `batch` by default: one sync before a report, so that a counted URL survives it.
     public var durability = Durability.batch
-    /// Which failures go onto the list of failed URLs; `smart` by default. ``compat`` sets it too.
+    /// Which failures go onto the blacklist; `smart` by default. ``compat`` sets it too.
     public var blacklist = FailedURLPolicy.smart
     /// When entries of that list lapse, by their reason. SDWebImage's policies have entries that never do, whatever this says.
     public var blacklistTTL = BlacklistTTL()

@@ -129,7 +129,7 @@ public struct BatchStatus: Sendable, Equatable {
     var isPastDeadline: Bool { state == .running && deadline > 0 && deadline <= at }
 
     /// Whether it is running but paused, itself or with the queue.
-    public var isHeld: Bool { state == .running && (isPaused || isQueuePaused) }
+    public var isEffectivelyPaused: Bool { state == .running && (isPaused || isQueuePaused) }
 
     /// Takes over a later reading of the same batch that did not read its retry links.
     package mutating func take(_ later: BatchStatus) {

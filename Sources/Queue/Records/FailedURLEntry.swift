@@ -1,6 +1,6 @@
 internal import Redis
 
-/// Metadata of a failed URL: `first last count next outcome status batch detail`, times in ms since 1970; none for URLs added by hand.
+/// Details of a failed URL: `first last count next outcome status batch detail`, times in ms since 1970; none for URLs added by hand.
 package struct FailedURLEntry: Sendable, Equatable {
     /// First and last failure, ms since 1970; 0 if unknown.
     package var first = 0, last = 0

@@ -1,6 +1,6 @@
 internal import Redis
 
-/// Details of a skipped URL: one line of `failures`. Stored with TABs: `line outcome[/reason] status attempts url detail` and its own settings.
+/// Details of a skipped URL: one line of `failures`. Stored with TABs: `line outcome[/reason] status tries url detail` and its own settings.
 package struct FailureDetail: Sendable, Equatable {
     /// Line of the list, from 1.
     package var line: Int
@@ -10,7 +10,7 @@ package struct FailureDetail: Sendable, Equatable {
     package var reason: FailureReason?
     /// Nil without a response.
     package var httpStatus: Int?
-    package var attempts: Int
+    package var tries: Int
     /// One sentence.
     package var detail: String
     /// Whether Redis has it; if not, `detail` only says so, and nothing is known of a reason.
@@ -22,27 +22,27 @@ package struct FailureDetail: Sendable, Equatable {
 
     package init(
         line: Int, url: String, outcome: PrefetchOutcome, reason: FailureReason? = nil, httpStatus: Int? = nil,
-        attempts: Int = 0, detail: String, settings: URLSettings? = nil
+        tries: Int = 0, detail: String, settings: URLSettings? = nil
     ) {
         self.line = line
         self.url = url
         self.outcome = outcome
         self.reason = reason
         self.httpStatus = httpStatus
-        self.attempts = attempts
+        self.tries = tries
         self.detail = String(detail.prefix(300))
         self.settings = settings
     }
 
     package func encoded() -> String {
-        "\(line)\t\(outcome.name)\(reason.map { "/\($0.rawValue)" } ?? "")\t\(httpStatus ?? 0)\t\(attempts)\t\(url)\t\(detail)"
+        "\(line)\t\(outcome.name)\(reason.map { "/\($0.rawValue)" } ?? "")\t\(httpStatus ?? 0)\t\(tries)\t\(url)\t\(detail)"
             + (settings.map { "\t\($0.text)" } ?? "")
     }
 
     init?(encoded text: String) {
         let parts = text.split(atByte: "\t", maxSplits: 5, omittingEmptySubsequences: false)
         guard parts.count == 6, let line = Int(plausible: parts[0]), !parts[1].isEmpty,
-            let status = Int(plausible: parts[2]), let attempts = Int(plausible: parts[3])
+            let status = Int(plausible: parts[2]), let tries = Int(plausible: parts[3])
         else { return nil }
         let kind = parts[1].split(atByte: "/", maxSplits: 1, omittingEmptySubsequences: false)
         let outcome = PrefetchOutcome(name: String(kind[0])) ?? .unknown
@@ -58,6 +58,6 @@ package struct FailureDetail: Sendable, Equatable {
         self.init(
             line: line, url: String(parts[4]), outcome: outcome,
             reason: reason?.outcome == outcome ? reason : nil, httpStatus: status == 0 ? nil : status,
-            attempts: attempts, detail: String(detail), settings: settings)
+            tries: tries, detail: String(detail), settings: settings)
     }
 }

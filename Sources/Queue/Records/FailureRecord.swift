@@ -7,7 +7,7 @@ package struct FailureRecord: Sendable, Equatable {
     /// Nil without a response.
     package var httpStatus: Int?
     /// Requests made; 255 means 255 or more.
-    package var attempts: Int
+    package var tries: Int
     /// Seconds from the creation of the batch to the end of the URL; nil if unknown.
     package var seconds: Int?
 
@@ -15,8 +15,8 @@ package struct FailureRecord: Sendable, Equatable {
     package static let chunk = 256
     static let size = 9
 
-    package init(httpStatus: Int? = nil, attempts: Int = 0, seconds: Int? = nil) {
-        (self.httpStatus, self.attempts, self.seconds) = (httpStatus, attempts, seconds)
+    package init(httpStatus: Int? = nil, tries: Int = 0, seconds: Int? = nil) {
+        (self.httpStatus, self.tries, self.seconds) = (httpStatus, tries, seconds)
     }
 
     /// * `bytes`: of an entry, after the positions.
@@ -25,7 +25,7 @@ package struct FailureRecord: Sendable, Equatable {
         let seconds = number[3] << 24 | number[4] << 16 | number[5] << 8 | number[6]
         let status = number[0] << 8 | number[1]
         self.init(
-            httpStatus: status == 0 ? nil : status, attempts: number[2],
+            httpStatus: status == 0 ? nil : status, tries: number[2],
             seconds: seconds == Int(UInt32.max) ? nil : seconds)
     }
 
@@ -51,8 +51,8 @@ package struct FailureRecord: Sendable, Equatable {
         var last: (position: Int, tail: [UInt8])?
         for item in settled.sorted(by: { $0.position < $1.position }) where item.outcome.isSkipped {
             let status = UInt16(clamping: item.failure?.httpStatus ?? 0)
-            let attempts = UInt8(clamping: item.failure?.attempts ?? 0)
-            let tail = [UInt8(status >> 8), UInt8(status & 255), attempts]
+            let tries = UInt8(clamping: item.failure?.tries ?? 0)
+            let tail = [UInt8(status >> 8), UInt8(status & 255), tries]
             if let known = last, known.position + 1 == item.position, known.tail == tail {
                 bytes[bytes.count - 4] = UInt8(item.position)
             } else {

@@ -28,7 +28,7 @@ package struct OpenURL: Sendable, Equatable {
     package var url: String?
     /// The host it waits for, after redirects.
     package var host: String?
-    package var attempt = 0
+    package var tries = 0
     package var state: State
     /// Why the last try failed, the fault, or how many are not pushed; may be empty.
     package var detail = ""

@@ -13,7 +13,7 @@ package struct OpenURLNote: Equatable {
     package var elapsed: Int
     /// Milliseconds until it ends, if known.
     package var remaining: Int?
-    package var attempt = 0
+    package var tries = 0
     /// Host of the current hop; empty without a request.
     package var host = ""
     package var detail = ""
@@ -29,7 +29,7 @@ package struct OpenURLNote: Equatable {
     /// The parts separated by blanks, `-` for missing ones, the detail last.
     package var encoded: String {
         let host = String(decoding: host.utf8.prefix(100).filter { $0 > 0x20 }, as: UTF8.self)
-        let numbers = "\(claimed) \(elapsed) \(remaining.map { String($0) } ?? "-") \(attempt)"
+        let numbers = "\(claimed) \(elapsed) \(remaining.map { String($0) } ?? "-") \(tries)"
         return
             "\(batch) \(index) \(state.rawValue) \(numbers) \(host.isEmpty ? "-" : host) \(Self.clean(detail, most: 100))"
     }
@@ -40,11 +40,11 @@ package struct OpenURLNote: Equatable {
         guard parts.count == 9, let index = Int(plausible: parts[1]),
             let state = OpenURL.State(rawValue: String(parts[2])),
             let claimed = Int(plausible: parts[3]), let elapsed = Int(plausible: parts[4]),
-            let attempt = Int(plausible: parts[6])
+            let tries = Int(plausible: parts[6])
         else { return nil }
         self.init(batch: String(parts[0]), index: index, state: state, claimed: claimed, elapsed: elapsed)
         remaining = Int(plausible: parts[5])
-        self.attempt = attempt
+        self.tries = tries
         host = parts[7] == "-" ? "" : String(parts[7])
         detail = String(parts[8])
     }

@@ -67,7 +67,7 @@ package struct WorkerReport: Sendable, Equatable {
             Figure(
                 "checking", \.checking, place: .metric("checking_images"),
                 "URLs whose image is being checked and stored, or waits for that. If there are many of these and few transfers, "
-                    + "processors or the disk are the bottleneck."),
+                    + "processors or the disk are the limit."),
             Figure(
                 "waiting_for_host", \.waitingForHost, place: .metric("waiting_for_host_downloads"),
                 "Downloads that wait for their host's turn."),

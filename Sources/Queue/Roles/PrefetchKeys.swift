@@ -61,7 +61,7 @@ package struct PrefetchKeys: Sendable {
     package func aside(_ name: String) -> String { root + ":aside:" + name }
     /// HASH, slot -> the running batch that has it.
     package var slots: String { root + ":slots" }
-    /// HASH, losses of dead workers since the queue was created: `workers`, `jobs`, `urls`.
+    /// HASH, what lost workers had since the queue was created: `workers`, `jobs`, `urls`.
     package var losses: String { root + ":losses" }
     /// ZSET, running batch -> deadline in ms.
     package var deadlines: String { root + ":deadlines" }

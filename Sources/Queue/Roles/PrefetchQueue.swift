@@ -56,7 +56,7 @@ package struct PrefetchQueue: Sendable {
     package var results: QueueResults { QueueResults(redis) }
     package var workers: QueueWorkers { QueueWorkers(redis) }
     package var hosts: QueueHosts { QueueHosts(redis) }
-    package var failedURLs: FailedURLList { FailedURLList(redis) }
+    package var failedURLs: Blacklist { Blacklist(redis) }
     package var control: QueueControl { QueueControl(redis) }
 
     // MARK: Names and servers
@@ -64,7 +64,7 @@ package struct PrefetchQueue: Sendable {
     /// Checks whether this Redis can keep a queue; returns warnings.
     /// - Throws: `configuration` if it cannot.
     package func checkServer() async throws(RedisError) -> [String] {
-        try await redis.patiently { () async throws(RedisError) in try await connection.serverFacts().check() }
+        try await redis.repeating { () async throws(RedisError) in try await connection.serverFacts().check() }
     }
 
     package static func isValidName(_ name: String) -> Bool {

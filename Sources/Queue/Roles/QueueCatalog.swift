@@ -8,7 +8,7 @@ package struct QueueCatalog: Sendable {
     /// Ids of all batches Redis still has, oldest first.
     package func ids() async throws(RedisError) -> [String] { try await present(try await batchNames()) }
 
-    /// Ids of the newest batches and of all that are running, oldest first, and how many others there are. Costs a look at each of them in
+    /// Ids of the newest batches and of all that are running, oldest first, and how many others there are. Reads each of them in
     /// Redis, in few commands, and a reply for those it returns.
     package func newest(_ most: Int) async throws(RedisError) -> (ids: [String], others: Int) {
         let names = try await batchNames()

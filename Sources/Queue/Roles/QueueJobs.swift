@@ -111,7 +111,7 @@ package struct QueueJobs: Sendable {
 
     private static let blame = QueueScript.script(PackageResources.BLAME_lua)
 
-    /// Returns a job of a dead worker in parts that have the URLs at these positions by themselves: they were being decoded.
+    /// Returns a job of a lost worker in parts that have the URLs at these positions by themselves: they were being decoded.
     /// - Returns: how many of them died less than three times so before; 0 if the worker does not have the job.
     package func blame(worker: String, claim: String, positions: Set<Int>) async throws(RedisError) -> Int {
         let payload = try await redis.read([

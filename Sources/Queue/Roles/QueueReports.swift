@@ -53,7 +53,7 @@ package struct QueueReports: Sendable {
                 Self.report, keys: [RedisArgument(redis.keys.root)],
                 arguments: Self.arguments(of: group, worker: worker, cache: cache))
         }
-        let replies = try await redis.patiently { () async throws(RedisError) in
+        let replies = try await redis.repeating { () async throws(RedisError) in
             try ScriptRunner.withoutTransient(try await redis.connection.run(calls))
         }
         var results = [Answer](repeating: Answer(), count: reports.count)

@@ -111,7 +111,7 @@ package struct QueueWorkers: Sendable {
 
     private static let reap = QueueScript.script(PackageResources.REAP_lua)
 
-    /// Returns the jobs of one dead worker to their lists.
+    /// Returns the jobs of one lost worker to their lists.
     /// * `worker`: nil: the one whose lease expired first; otherwise this one, whatever its lease.
     /// * `areBlamed`: whether the jobs count its death.
     package func reap(

@@ -31,14 +31,14 @@ package struct ScriptRunner: Sendable {
     }
 
     func run(_ script: RedisScript, _ arguments: [RedisArgument]) async throws(RedisError) -> RedisValue {
-        try await patiently { () async throws(RedisError) in
+        try await repeating { () async throws(RedisError) in
             try await connection.run(script, keys: [RedisArgument(keys.root)], arguments: arguments)
         }
     }
 
     /// Reads in one round trip. Repeated as a whole if a reply says that Redis is not ready.
     package func read(_ commands: [[RedisArgument]]) async throws(RedisError) -> [RedisValue] {
-        try await patiently { () async throws(RedisError) in
+        try await repeating { () async throws(RedisError) in
             let replies = try Self.withoutTransient(try await connection.pipeline(commands))
             guard refusalTimeout > .zero else { return replies }
             for reply in replies { if let error = reply.error?.asError, error.code == .refused { throw error } }
@@ -64,7 +64,7 @@ package struct ScriptRunner: Sendable {
     }
 
     /// Repeats an idempotent call while Redis is unreachable, up to ``waitLimit``, or refuses it, up to ``refusalTimeout``.
-    package nonisolated(nonsending) func patiently<Success>(
+    package nonisolated(nonsending) func repeating<Success>(
         _ body: nonisolated(nonsending) () async throws(RedisError) -> Success
     ) async throws(RedisError) -> Success {
         let (began, refusalTimeout, outageReporter) = (ContinuousClock.now, refusalTimeout, outageReporter)

@@ -62,30 +62,30 @@ local function compare()
   elseif last[3] then redis.call('HDEL', own(ARGV[1]), '#unheld') end
 end
 if said ~= '' then pcall(compare) end
--- The list of failed URLs belongs to no worker: the heartbeat counts even if that list is broken.
+-- The blacklist belongs to no worker: the heartbeat counts even if that list is broken.
 local isSwept, unlisted = pcall(sweepListed, 200)
-local orders = {}
-local function order(name, value)
+local settings = {}
+local function tell(name, value)
   if value then
-    orders[#orders + 1] = name
-    orders[#orders + 1] = value
+    settings[#settings + 1] = name
+    settings[#settings + 1] = value
   end
 end
 local own = redis.call('HMGET', K .. ':w:' .. ARGV[1], 'paused', 'wanted')
 local all = redis.call('MGET', K .. ':paused', K .. ':concurrency')
-order('paused', own[1])
-order('wanted', own[2])
-order('queue_paused', all[1])
-order('concurrency', all[2])
+tell('paused', own[1])
+tell('wanted', own[2])
+tell('queue_paused', all[1])
+tell('concurrency', all[2])
 local workers = redis.call('ZCARD', K .. ':workers')
-order('workers', workers)
-order('hosts', redis.call('HGET', K .. ':hosts', '#v'))
-if isSwept then order('unlisted', unlisted) end
+tell('workers', workers)
+tell('hosts', redis.call('HGET', K .. ':hosts', '#v'))
+if isSwept then tell('unlisted', unlisted) end
 -- An expired lease, or one that ends so late that no worker has set it: REAP decides.
 local soon, latest = string.format('(%d', now()), string.format('(%d', now() + 2 * lease)
 local alive = redis.call('ZCOUNT', K .. ':workers', soon, latest)
-if alive < workers then order('reap', '1') end
-local out, lowest = {'OK', orders}, 'high'
+if alive < workers then tell('reap', '1') end
+local out, lowest = {'OK', settings}, 'high'
 for i = 5, 4 + n do
   local id, nonce = ARGV[i]:match('^([^@]*)@(.*)$')
   local m = redis.pcall('HMGET', batch(id), 'state', 'paused', 'nonce', 'priority', 'changes')
@@ -99,6 +99,6 @@ for i = 5, 4 + n do
 end
 if lowest ~= 'high' and own[1] ~= '1' and not all[1] then
   local isFine, next = pcall(turn)
-  if isFine and next and ranks[next] < ranks[lowest] then order('above', lowest) end
+  if isFine and next and ranks[next] < ranks[lowest] then tell('above', lowest) end
 end
 return out

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- BLAME: returns a job of a dead worker in parts: those that are to blame have one URL each, whose bytes were in a
+-- BLAME: returns a job of a lost worker in parts: those that are to blame have one URL each, whose bytes were in a
 -- decoder when the worker died, and have one more death under the mark; the others begin anew.
 -- ARGV: worker, claim, then (name, payload, "1" if it is to blame) of each part.
 -- Result: how many of the blamed had less than three such deaths before; 0 if the worker does not have the job.

@@ -1,5 +1,5 @@
 #!lua
--- ENLIST: adds URLs to the list of failed URLs by hand. Their metadata is deleted: without a date they never expire.
+-- ENLIST: adds URLs to the blacklist by hand. Their details are deleted: without a date they never expire.
 -- ARGV: URLs, at least one.
 -- Result: how many were not on it.
 -- Cost: O(URLs × log failed URLs).

@@ -2,7 +2,7 @@
 -- REAP: returns the jobs of a worker whose lease has expired, or ends later than two leases from now, to the front of
 -- their lists; each counts one more delivery, unless the caller knows that none is to blame. A key of a
 -- wrong type loses the jobs of its own batch only. The losses are counted in `losses`.
--- ARGV: worker that the caller knows to be dead, whatever its lease ("" = the first expired lease), most jobs, "1" if
+-- ARGV: worker that the caller knows to have died, whatever its lease ("" = the first expired lease), most jobs, "1" if
 -- no job is to blame.
 -- Result: worker and jobs put back, or nothing.
 -- Cost: O(jobs), at most the number given, 64.

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- REMOVE: deletes every key of a batch that is over; a batch it retried loses the link, and its own `keep` starts now.
--- Images and entries in the list of failed URLs stay.
+-- Images and entries in the blacklist stay.
 -- ARGV: batch, "1" to delete it whatever its state, also what is left of one, whatever the types of its keys.
 -- Result: `OK`, `GONE`, `RUNNING`, or `RETRIED` and by which.
 -- Cost: O(1), the memory is freed in the background.

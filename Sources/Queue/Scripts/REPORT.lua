@@ -6,7 +6,7 @@
 -- host and directory; then for each job: its name, "1" if it has ended, one byte per URL (0 = not reported), big endian
 -- the sum of all lengths in 8 bytes and the length of each URL that is not 0 in 4 ("" if all are 0), the failures (5
 -- bytes per run of equal neighbours: first and last position, HTTP status in two, tries), number of details,
--- (position, detail) …, number of URLs to list, (position, URL, ms until it lapses or 0, tail of its metadata) …,
+-- (position, detail) …, number of URLs to list, (position, URL, ms until it lapses or 0, tail of its details) …,
 -- number of URLs to take off the list, (position, URL) ….
 -- Result: `OK`, then for each job 1 if this call was first to settle all its outcomes, else one byte per URL: the
 -- outcome if it was first, else 0; the state if the batch is over, `gone` if a later batch has the id; `BROKEN` and why
@@ -27,9 +27,9 @@ if (m[2] or '') ~= nonce then m = {'gone'} end
 -- Type checks before the first write: a script that fails in the middle has written outcomes without their counts.
 redis.call('HLEN', own(worker))
 if m[1] == 'running' then
-  for _, look in ipairs({{'STRLEN', outcomes(id)}, {'HLEN', counts(id)}, {'HLEN', skipped(id)}, {'HLEN', records(id)},
+  for _, call in ipairs({{'STRLEN', outcomes(id)}, {'HLEN', counts(id)}, {'HLEN', skipped(id)}, {'HLEN', records(id)},
       {'HLEN', tries(id)}, {'LLEN', jobs(id)}, {'STRLEN', places(id)}, {'HLEN', caches(id)}}) do
-    local reply = redis.pcall(unpack(look))
+    local reply = redis.pcall(unpack(call))
     if type(reply) == 'table' and reply.err then
       takeOut(id)
       redis.call('HSET', batch(id), 'broken', words(reply))
@@ -190,7 +190,7 @@ if new > 0 then
     local known, metas, latest = {}, {}, {}
     local lapses = {key = K .. ':failed:lapses', urls = {}, places = {}}
     local stays = {key = K .. ':failed:stays', urls = {}, places = {}}
-    -- URLs that are all new to the set have no metadata.
+    -- URLs that are all new to the set have no details.
     local added = redis.call('SADD', K .. ':failed', unpack(urls))
     if added < #urls then known = redis.call('HMGET', K .. ':failed:meta', unpack(urls)) end
     for i, url in ipairs(urls) do
@@ -263,7 +263,7 @@ if new > 0 then
         tails[#tails + 1] = ARGV[i + 3]
       end
     end
-    -- The list of failed URLs belongs to no batch: outcomes count even if it is broken, and the next look at it reports
+    -- The blacklist belongs to no batch: outcomes count even if it is broken, and the next command that uses it reports
     -- the error.
     if #urls > 0 then pcall(list, urls, ttls, tails) end
     local taken = {}

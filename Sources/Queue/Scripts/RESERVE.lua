@@ -6,7 +6,7 @@
 -- Cost: O(hosts).
 -- Again: other instants; those of the lost reply are unused.
 
-local at = now() * 1000 + look().us
+local at = now() * 1000 + readClock().us
 local ok, info = pcall(redis.call, 'INFO', 'server')
 local uptime = ok and type(info) == 'string' and tonumber(info:match('uptime_in_seconds:(%d+)')) or 2
 local out = {}

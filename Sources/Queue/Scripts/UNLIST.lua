@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- UNLIST: takes URLs off the list of failed URLs, and deletes their metadata.
+-- UNLIST: takes URLs off the blacklist, and deletes their details.
 -- ARGV: URLs, at least one.
 -- Result: how many were on it.
 -- Cost: O(URLs × log failed URLs).

@@ -21,7 +21,7 @@ end
 -- The queue's clock in ms since 1970: Redis' TIME, corrected if that went back by more than a second. Leases, deadlines
 -- and pauses end on this clock; a clock that went back would keep them from ending.
 local seen
-local function look()
+local function readClock()
   if seen then return seen end
   local t, known = redis.call('TIME'), redis.pcall('HMGET', K .. ':clock', 'last', 'ahead')
   local last, ahead = number(known[1], 0), number(known[2], 0)
@@ -31,10 +31,10 @@ local function look()
   seen = {at = at + ahead, last = last, ahead = ahead, isBack = isBack, us = t[2] % 1000}
   return seen
 end
-local function now() return look().at end
+local function now() return readClock().at end
 -- Frequently called scripts store the time for all others, once per second.
 local function tick()
-  local t = look()
+  local t = readClock()
   if t.at - t.last >= 1000 or t.isBack then
     redis.pcall('HSET', K .. ':clock', 'last', t.at, 'ahead', t.ahead)
     t.last, t.isBack = t.at, false
@@ -104,7 +104,7 @@ local function takeOut(id)
     redis.call('DEL', K .. ':bell')
   end
 end
--- Deletes the metadata of failed URLs.
+-- Deletes the details of failed URLs.
 local function strip(urls)
   for _, name in ipairs({':failed:lapses', ':failed:stays'}) do redis.call('ZREM', K .. name, unpack(urls)) end
   redis.call('HDEL', K .. ':failed:meta', unpack(urls))
@@ -166,7 +166,7 @@ local function giveBack(claim, payload)
   ready(id)
   return true
 end
--- Counts losses of dead workers. A counter that cannot be written must not stop the caller.
+-- Counts what lost workers had. A counter that cannot be written must not stop the caller.
 local function lose(field, n)
   if n > 0 then redis.pcall('HINCRBY', K .. ':losses', field, n) end
 end

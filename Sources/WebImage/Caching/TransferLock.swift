@@ -176,6 +176,6 @@ package final class TransferLock: Sendable {
     }
 
     private static var cancelled: WebImageError {
-        WebImageError(.cancelled, "cancelled while another transfer of the image was under way")
+        WebImageError(.cancelled, "cancelled while another transfer of the image was in flight")
     }
 }

@@ -53,7 +53,7 @@ package struct ConcurrencyController: Sendable {
     private var direction = Direction.up
     private var upFactor = Self.fastest
     private var downFactor = Self.firstReduction
-    private var patience = Self.firstPatience
+    private var holdTime = Self.firstHoldTime
     private var ceiling: Ceiling?
     private var ceilingSeconds = Self.firstCeilingSeconds
     private var failures = FailureWatch()
@@ -78,7 +78,7 @@ package struct ConcurrencyController: Sendable {
     /// A doubling has to bring this share; a reduction may lose that, and a series of them this.
     private static let (worth, loss, totalLoss) = (0.05, 0.02, 0.04)
     /// Seconds between probes at first, and at most.
-    private static let (firstPatience, longestPatience) = (4.0, 60.0)
+    private static let (firstHoldTime, longestHoldTime) = (4.0, 60.0)
     /// Seconds for which failures forbid a limit, at first and at most.
     private static let (firstCeilingSeconds, longestCeilingSeconds) = (30.0, 600.0)
     /// Share that failures across hosts leave of the limit (RFC 8312 has the same).
@@ -112,7 +112,7 @@ package struct ConcurrencyController: Sendable {
         self.bounds = bounds
         if limit > highest {
             move(to: highest)
-            hold(seconds: patience)
+            hold(seconds: holdTime)
             reason = bound
         }
         // Between batches, during a pause or a local fault there is nothing to learn.
@@ -158,14 +158,14 @@ package struct ConcurrencyController: Sendable {
     private mutating func goOn() {
         if let ceiling, now >= ceiling.until {
             self.ceiling = nil
-            (direction, upFactor, patience, holdsUntil) = (.up, Self.slowest, Self.firstPatience, now)
+            (direction, upFactor, holdTime, holdsUntil) = (.up, Self.slowest, Self.firstHoldTime, now)
         }
         guard window.isBound else {
             reason = .unused
             return
         }
         if hasChanged {
-            (direction, upFactor, downFactor, patience) = (.up, Self.fastest, Self.firstReduction, Self.firstPatience)
+            (direction, upFactor, downFactor, holdTime) = (.up, Self.fastest, Self.firstReduction, Self.firstHoldTime)
             measureAgain()
             (expected, holdsUntil) = (nil, now)
             return
@@ -220,7 +220,7 @@ package struct ConcurrencyController: Sendable {
         }
         base = window
         phase = .probing(direction, from: limit)
-        reason = direction == .up && patience == Self.firstPatience ? .growing : .probing
+        reason = direction == .up && holdTime == Self.firstHoldTime ? .growing : .probing
         move(to: target)
     }
 
@@ -228,8 +228,8 @@ package struct ConcurrencyController: Sendable {
     private mutating func turn() {
         direction = direction == .up ? .down : .up
         reference = nil
-        holdsUntil = now + patience
-        patience = min(Self.longestPatience, patience * 2)
+        holdsUntil = now + holdTime
+        holdTime = min(Self.longestHoldTime, holdTime * 2)
     }
 
     // MARK: Probing
@@ -248,7 +248,7 @@ package struct ConcurrencyController: Sendable {
             reject(from: from, isWorse: gain < -threshold && gain < -2 * error)
         case .down where gain > threshold && new.mean >= (reference ?? 0) * (1 - Self.totalLoss):
             phase = .holding
-            patience = Self.firstPatience
+            holdTime = Self.firstHoldTime
             holdsUntil = now
         case .down:
             downFactor = downFactor.squareRoot()
@@ -264,7 +264,7 @@ package struct ConcurrencyController: Sendable {
         let used = Int(Double(window.busiest) * 1.2)
         if used < limit { limit = max(from + 1, used) }
         upFactor = min(Self.fastest, upFactor * upFactor)
-        (patience, downFactor, holdsUntil) = (Self.firstPatience, Self.firstReduction, now)
+        (holdTime, downFactor, holdsUntil) = (Self.firstHoldTime, Self.firstReduction, now)
         reason = .growing
     }
 

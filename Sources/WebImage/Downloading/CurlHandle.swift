@@ -12,7 +12,7 @@ final class CurlHandle {
     private var isAddressOverridden = false
     private(set) var response: ReceivedResponse
     private let header = CurlHeader()
-    private var connecting = ConnectAttempts()
+    private var connecting = DialledAddresses()
     let info: CurlInfo
     /// Bandwidth limit for bodies; nil: none.
     private let bandwidth: BandwidthLimit?
@@ -211,7 +211,7 @@ final class CurlHandle {
         // Nil too: curl must not keep the pointer of the last one.
         if list != nil || addresses != nil { ccurl_set_pointer(pointer, CURLOPT_RESOLVE, list?.pointer) }
         addresses = list
-        // 60 s is curl's default. With our names it keeps none beyond a transfer, and -1 spares it the look at all of them (7.88); addresses it
+        // 60 s is curl's default. With our names it keeps none beyond a transfer, and -1 spares it the walk over all of them (7.88); addresses it
         // would keep for ever then.
         let cacheTime = route.isAddressOverridden ? 60 : route.name == nil ? 0 : -1
         if nameCacheTime != cacheTime {
@@ -277,8 +277,8 @@ final class CurlHandle {
         return finish(operation, code: TransferEnd.timedOut)
     }
 
-    func check(now: Double, limits: ImageDownloader.Configuration, patience: Double) -> WebImageError? {
-        response.check(now: now, limits: limits, patience: patience)
+    func check(now: Double, limits: ImageDownloader.Configuration, dripTime: Double) -> WebImageError? {
+        response.check(now: now, limits: limits, dripTime: dripTime)
     }
 
     /// The downloader or its machine held the transfer back: the time counts neither as silence nor as slowness.

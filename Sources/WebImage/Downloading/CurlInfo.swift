@@ -118,7 +118,7 @@ struct CurlInfo {
 
     func header(_ name: StaticString) -> String? { field(name, 0).map { String(cString: $0) } }
 
-    /// A short `String` would be copied for C at each look.
+    /// A short `String` would be copied for C at each comparison.
     private func field(_ name: StaticString, _ index: Int) -> UnsafePointer<CChar>? {
         var header: UnsafeMutablePointer<curl_header>?
         let name = UnsafeRawPointer(name.utf8Start).assumingMemoryBound(to: CChar.self)

@@ -20,8 +20,8 @@ public struct DownloadEvent: Sendable {
     public var url: String
     /// Seconds since 1970.
     public var time: Double
-    /// Attempts started.
-    public var attempts: Int
+    /// Tries started.
+    public var tries: Int
     /// For `response` and `finish`, and for a `stop` due to a status.
     public var statusCode: Int?
     /// Bytes of the body so far.

@@ -41,7 +41,7 @@ final class DownloadListeners: Sendable {
         guard !streams.isEmpty else { return }
         var event = DownloadEvent(
             name: name, url: operation.key.url, time: WallClock.now,
-            attempts: operation.attempts, receivedBytes: received, expectedBytes: expected)
+            tries: operation.tries, receivedBytes: received, expectedBytes: expected)
         change(&event)
         for stream in streams { stream.yield(event) }
     }

@@ -65,7 +65,7 @@ final class DownloadLoop {
         self.silent = silent
         limit = configuration.maxConcurrentDownloads
         transfers.setLimits(
-            expected: limit, mostIdle: configuration.idleConnections, mostParked: configuration.maxParkedDownloads)
+            expected: limit, mostIdle: configuration.idleConnections, mostStalled: configuration.maxStalledDownloads)
     }
 
     // MARK: Start of a download
@@ -88,7 +88,7 @@ final class DownloadLoop {
         operations[key] = operation
         // Before admission, which may end it immediately.
         operation.add(call, listeners: listeners)
-        operation.beginAttempt()
+        operation.beginTry()
         enter(operation, at: .inOrder)
     }
 
@@ -123,7 +123,7 @@ final class DownloadLoop {
         now = MonotonicClock.now
         transfers.check(now: now, didPassLimit: didPassLimit, isReceiving: isReceiving)
         retryWhatIsDue()
-        lookAtSilentHosts()
+        checkSilentHosts()
         end(admission.wake(now: now))
         transfers.goOn()
         var admitted = admit()
@@ -164,7 +164,7 @@ final class DownloadLoop {
     }
 
     /// Once a second while a host does not respond: whether other hosts have downloads left.
-    private func lookAtSilentHosts() {
+    private func checkSilentHosts() {
         guard !silent.isEmpty, now >= nextSilenceCheck else { return }
         nextSilenceCheck = now + 1
         var seconds: Double?
@@ -180,7 +180,7 @@ final class DownloadLoop {
             retries.removeMin()
             if !retry.operation.waiters.isEmpty {
                 retrying -= 1
-                retry.operation.beginAttempt()
+                retry.operation.beginTry()
                 // After the first tries of its host: another URL may be answered.
                 enter(retry.operation, at: .last)
             }
@@ -197,7 +197,7 @@ final class DownloadLoop {
                 admission.hosts.release(operation)
                 complete(operation, .failure(.downloadCancelled))
             } else if var error = certificateRefusal(of: operation) ?? refusal {
-                error.attempts = operation.attempts - 1
+                error.tries = operation.tries - 1
                 admission.hosts.release(operation)
                 complete(operation, .failure(error))
             } else if start(operation, isAwaited: isAwaited) {
@@ -335,7 +335,7 @@ final class DownloadLoop {
         where other.request.origin == site && !other.progress.requestWasSent && verifiesCertificate(other) {
             stop(other)
             var error = error
-            error.attempts = other.attempts
+            error.tries = other.tries
             complete(other, .failure(error))
         }
     }
@@ -367,10 +367,10 @@ final class DownloadLoop {
         let isExcused = error.code == .cannotConnectToHost && (lacksConnections(operation) || excusesConnects)
         admission.hosts.didFail(operation, error, excusesConnects: isExcused)
         let pause = operation.profile.retryPolicy.delay(
-            afterAttempts: operation.countedAttempts, excused: operation.excused, error: error,
+            afterTries: operation.countedTries, excused: operation.excused, error: error,
             random: Double.random(in: 0...1))
         guard let pause, mayTryAgain(operation, error) else {
-            error.attempts = operation.attempts
+            error.tries = operation.tries
             return complete(operation, .failure(error))
         }
         // Nobody would wait for it.
@@ -392,7 +392,7 @@ final class DownloadLoop {
     /// ``ImageDownloader/Configuration/lowSpeedTime``, so that with the defaults such URLs end within 35 s.
     private func mayTryAgain(_ operation: DownloadOperation, _ error: WebImageError) -> Bool {
         let limits = operation.profile.configuration
-        if operation.spent.check(limits, attempts: operation.attempts) != nil { return false }
+        if operation.spent.check(limits, tries: operation.tries) != nil { return false }
         let progress = operation.progress
         guard error.code == .timedOut, progress.requestWasSent,
             !proven.contains(operation.request.origin)
@@ -465,7 +465,7 @@ final class DownloadLoop {
         let (hasFreeSlots, names) = (usedSlots < limit, admission.names.waitingCount)
         let time = MonotonicClock.now
         return ImageDownloader.Activity(
-            running: transfers.activeCount, parked: transfers.parkedCount, retrying: retrying,
+            running: transfers.activeCount, stalled: transfers.stalledCount, retrying: retrying,
             waitingForHost: hasFreeSlots ? max(0, waiting - names) : 0,
             waitingForName: hasFreeSlots ? admission.names.shortage(now: time) : 0, operations: operations.count,
             names: admission.names.figures(now: time), work: work)
@@ -491,10 +491,10 @@ final class DownloadLoop {
     private func state(of operation: DownloadOperation, at time: Double) -> DownloadState {
         if operation.handle != nil {
             let progress = operation.progress
-            guard operation.isParked else {
+            guard operation.isStalled else {
                 return DownloadState(operation, .transferring, since: progress.hopStart, at: time)
             }
-            var silent = DownloadState(operation, .parked, since: progress.lastByte, at: time)
+            var silent = DownloadState(operation, .stalled, since: progress.lastByte, at: time)
             let end =
                 progress.requestWasSent
                 ? progress.lastByte + operation.profile.configuration.downloadTimeout
@@ -515,12 +515,12 @@ final class DownloadLoop {
     /// * `isSuspended`: start nothing, whatever the limit.
     /// * `keepsIdle`: whether connections are kept that no transfer uses.
     /// * `excusesConnects`: whether failed connects are no tries of their URLs.
-    /// * `mostParked`: how many stalled ones do not count.
-    func setLimit(_ count: Int, isSuspended: Bool, keepsIdle: Bool, excusesConnects: Bool, mostParked: Int) {
+    /// * `mostStalled`: how many stalled ones do not count.
+    func setLimit(_ count: Int, isSuspended: Bool, keepsIdle: Bool, excusesConnects: Bool, mostStalled: Int) {
         limit = isSuspended ? 0 : count
         self.excusesConnects = excusesConnects
         transfers.setLimits(
-            expected: count, mostIdle: keepsIdle ? profile.configuration.idleConnections : 0, mostParked: mostParked)
+            expected: count, mostIdle: keepsIdle ? profile.configuration.idleConnections : 0, mostStalled: mostStalled)
     }
 
     func apply(_ new: ImageDownloader.Configuration) {
@@ -529,7 +529,7 @@ final class DownloadLoop {
     }
 
     /// Starts over: every download ends with `cancelled`, every connection is closed.
-    /// * `new`: nil keeps the configuration. Its number of transfers is set by ``setLimit(_:isSuspended:keepsIdle:excusesConnects:mostParked:)``.
+    /// * `new`: nil keeps the configuration. Its number of transfers is set by ``setLimit(_:isSuspended:keepsIdle:excusesConnects:mostStalled:)``.
     func beginSession(_ new: ImageDownloader.Configuration?) {
         cancelAll()
         transfers.closeConnections()

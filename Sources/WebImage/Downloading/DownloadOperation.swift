@@ -1,4 +1,4 @@
-/// The download of one URL: callers, attempts, redirects, place in the queue, and current transfer (SDWebImageDownloaderOperation). Used
+/// The download of one URL: callers, tries, redirects, place in the queue, and current transfer (SDWebImageDownloaderOperation). Used
 /// only on the downloader's thread. Each group of variables is changed only by the owner named in the mark above it.
 final class DownloadOperation {
     /// Downloads with equal keys share one transfer.
@@ -35,8 +35,8 @@ final class DownloadOperation {
 
     struct Parameters {
         let priority: Int
-        /// Attempts already made by the caller.
-        let attemptsUsed: Int
+        /// Tries already made by the caller.
+        let triesUsed: Int
         /// Keeps the jar alive.
         let cookies: CookieJar?
     }
@@ -67,7 +67,7 @@ final class DownloadOperation {
         request = start
         startSite = site
         self.site = site
-        attempts = parameters.attemptsUsed
+        tries = parameters.triesUsed
     }
 
     // MARK: Callers (owner: loop)
@@ -108,15 +108,15 @@ final class DownloadOperation {
         ending = Ending(timing: info.timing, status: status, httpVersion: status > 0 ? info.httpVersion : nil)
     }
 
-    // MARK: Attempts (owner: loop)
+    // MARK: Tries (owner: loop)
 
     private(set) var request: RequestURL
     /// The site of its hop.
     private(set) var site: RequestSite
     private(set) var redirects = 0
-    /// Attempts started, including those of the caller.
-    private(set) var attempts: Int
-    /// Attempts that only found the host unreachable: they do not count against the URL.
+    /// Tries started, including those of the caller.
+    private(set) var tries: Int
+    /// Tries that only found the host unreachable: they do not count against the URL.
     private(set) var excused = 0
     /// Tries that probes of its host made in its place.
     private var triesByProbes = 0
@@ -131,12 +131,12 @@ final class DownloadOperation {
 
     /// Whether the hop is still at the site to which the user's credentials apply.
     var isAtOrigin: Bool { redirects == 0 || request.origin == start.origin }
-    var countedAttempts: Int { attempts - excused + triesByProbes }
+    var countedTries: Int { tries - excused + triesByProbes }
     /// The partial body, if the hop can resume it.
     var rest: PartialBody? { partial.flatMap { $0.url == request.text ? $0 : nil } }
 
-    func beginAttempt() {
-        attempts += 1
+    func beginTry() {
+        tries += 1
         pause = nil
         redirects = 0
         request = start
@@ -152,10 +152,10 @@ final class DownloadOperation {
         self.site = site
     }
 
-    /// Whether another attempt may be left out of its count.
+    /// Whether another try may be left out of its count.
     var mayBeExcused: Bool { excused < 32 }
 
-    /// Records a failed attempt.
+    /// Records a failed try.
     /// * `isExcused`: the host was unreachable, which is not the URL's fault.
     func didFail(hostWasSilent: Bool, isExcused: Bool, isSilentItself: Bool) {
         self.hostWasSilent = hostWasSilent
@@ -170,14 +170,14 @@ final class DownloadOperation {
         pause = (due, error)
     }
 
-    /// The error of a hop that is refused before its request: the attempt that begins with it was none.
+    /// The error of a hop that is refused before its request: the try that begins with it was none.
     func refused(_ error: WebImageError) -> WebImageError {
         var error = error
-        error.attempts = redirects > 0 ? attempts : attempts - 1
+        error.tries = redirects > 0 ? tries : tries - 1
         return error
     }
 
-    /// Sets what the next attempt can resume; nil: nothing.
+    /// Sets what the next try can resume; nil: nothing.
     func keep(_ partial: PartialBody?) { self.partial = partial }
 
     // MARK: Name (owner: name book)
@@ -256,7 +256,7 @@ final class DownloadOperation {
     private(set) var handle: CurlHandle?
     private(set) var keepsConnection = true
     private(set) var index = 0
-    private(set) var isParked = false
+    private(set) var isStalled = false
     private(set) var hasBegun = false
     private(set) var spent = TransferTime()
     /// Received and expected bytes of the last transfer's body.
@@ -271,7 +271,7 @@ final class DownloadOperation {
         self.handle = handle
         self.keepsConnection = keepsConnection
         hasBegun = true
-        isParked = false
+        isStalled = false
         spent.beginHop()
     }
 
@@ -280,13 +280,13 @@ final class DownloadOperation {
         lastProgress = ended.response.progress
         received = ended.response.received
         expected = ended.response.expected
-        isParked = false
+        isStalled = false
         handle = nil
     }
 
     func move(to index: Int) { self.index = index }
 
-    func setParked(_ parked: Bool) { isParked = parked }
+    func setStalled(_ stalled: Bool) { isStalled = stalled }
 
     /// Accounts for the time of the transfer since the last call.
     func count(isThrottled: Bool, now: Double) { spent.count(progress, isThrottled: isThrottled, now: now) }

@@ -1,6 +1,6 @@
 internal import Threading
 
-/// Revocable permission to use the network. Revocation lets running transfers finish, prevents further hops and attempts, and ends waiting
+/// Revocable permission to use the network. Revocation lets running transfers finish, prevents further hops and tries, and ends waiting
 /// downloads with `cancelled`.
 package final class DownloadPermit: Sendable {
     private let state = Locked(false)

@@ -4,19 +4,19 @@ package struct DownloadState: Sendable, Equatable {
         case waitingForSlot
         case transferring
         /// Connected but stalled; holds no slot of the downloader.
-        case parked
+        case stalled
         case retrying
     }
 
     package var phase: Phase
-    /// Seconds in this phase; for a parked download, seconds without a byte.
+    /// Seconds in this phase; for a stalled download, seconds without a byte.
     package var elapsed: Double
     /// Seconds until its retry, until its host may be requested again, or until its transfer times out.
     package var remaining: Double?
     package var host: String
-    package var attempts: Int
+    package var tries: Int
     package var callers: Int
-    /// Why the last attempt failed or the host is on hold; empty if neither applies.
+    /// Why the last try failed or the host is on hold; empty if neither applies.
     package var reason = ""
     /// What holds its host; nil unless it waits for it.
     package var hostWait: HostWait.Reason?
@@ -26,7 +26,7 @@ package struct DownloadState: Sendable, Equatable {
         self.phase = phase
         elapsed = max(0, time - (since ?? operation.since))
         host = operation.request.host
-        attempts = operation.attempts
+        tries = operation.tries
         callers = operation.waiters.count
     }
 }

@@ -18,7 +18,7 @@ public struct DownloadedImage: Sendable {
     /// Number of redirects followed.
     public var redirectCount: Int
     /// How often the URL was requested, not counting redirects.
-    public var attempts: Int
+    public var tries: Int
     /// Address of the peer.
     public var remoteAddress: String
     /// Timing of the last hop.
@@ -30,7 +30,7 @@ public struct DownloadedImage: Sendable {
     public var lengthWasAnnounced: Bool
     /// Freshness lifetime in seconds (RFC 9111, RFC 8246); nil if unspecified.
     public var freshFor: Int?
-    /// Bytes taken over from an earlier attempt.
+    /// Bytes taken over from an earlier try.
     public var resumedFrom = 0
 }
 

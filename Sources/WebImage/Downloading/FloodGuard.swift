@@ -27,7 +27,7 @@ final class CurlCalls: Sendable {
     func wake() { alarm.wake() }
 
     /// Sleeps until it is time to look at the calls again, or until ``wake()``.
-    /// * `seen`: the number of calls at the last look.
+    /// * `seen`: the number of calls at the last check.
     /// - Returns: their number now, and that of the running one.
     func sleep(seen: UInt64) -> (count: UInt64, running: UInt64?) {
         let isIdle = state.withLock { state in
@@ -63,7 +63,7 @@ final class FloodGuard: Sendable {
                 let flooded = state.withLock { state -> UInt64? in
                     state.seen = count
                     guard let time = state.time?() else { return nil }
-                    return state.watch.look(call: running, time: time) { sockets.taken() }
+                    return state.watch.check(call: running, time: time) { sockets.taken() }
                 }
                 if let flooded { sockets.shutDown(flooded, now: MonotonicClock.now) }
             })

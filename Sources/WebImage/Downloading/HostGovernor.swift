@@ -58,7 +58,7 @@ final class HostGovernor {
         let record = known ?? self.record(of: host)
         guard record.health.mayBegin(running: running, now: now) else {
             // Examine it again at the end of its hold, and after each of its transfers.
-            look(record, host, at: record.health.holdUntil > now ? record.health.holdUntil : .infinity)
+            schedule(record, host, at: record.health.holdUntil > now ? record.health.holdUntil : .infinity)
             return false
         }
         guard rate == nil || takeInstant(record, host, rate, siteRate, waiting, now) else { return false }
@@ -77,7 +77,7 @@ final class HostGovernor {
                 reserving: index == 0 ? clock.share : 1, waiting: waiting, now: now)
             if isNew { wanting.append((host, clock)) }
             if let until {
-                look(record, host, at: until)
+                schedule(record, host, at: until)
                 return false
             }
         }
@@ -124,7 +124,7 @@ final class HostGovernor {
         if record.health.unresponsiveSince != nil { record.health.isProbing = true }
     }
 
-    private func look(_ record: Record, _ host: String, at time: Double) {
+    private func schedule(_ record: Record, _ host: String, at time: Double) {
         guard time < .infinity, time < record.wake else { return }
         record.wake = time
         wakes.insert(Wake(time: time, host: host))
@@ -135,19 +135,19 @@ final class HostGovernor {
         guard !silent.isEmpty, let record = records[host],
             record.health.isAbandoned(waitLimit: silent.waitLimit, now: now)
         else { return false }
-        look(record, host, at: max(now, record.health.holdUntil))
+        schedule(record, host, at: max(now, record.health.holdUntil))
         return true
     }
 
     /// The error for a URL of a host that was given up; nil if it may be requested or still waits for probes.
     /// * `arrivedAt`: start of its wait.
-    /// * `wasAttempted`: whether its own last attempt got no response.
+    /// * `wasTried`: whether its own last try got no response.
     /// * `triesLeft`: with as many failed probes that stood for it, its tries are used up; nil: they do not count.
     func refusal(
-        of host: String, arrivedAt: Double, wasAttempted: Bool, triesLeft: Int?, now: Double
+        of host: String, arrivedAt: Double, wasTried: Bool, triesLeft: Int?, now: Double
     ) -> WebImageError? {
         if let triesLeft {
-            let count = probes(of: host, standingForURLSince: arrivedAt, wasAttempted: wasAttempted, now: now)
+            let count = probes(of: host, standingForURLSince: arrivedAt, wasTried: wasTried, now: now)
             if count > 0, count >= triesLeft, let health = records[host]?.health,
                 var error = health.lastError ?? health.cause
             {
@@ -158,7 +158,7 @@ final class HostGovernor {
         }
         guard !silent.isEmpty, let health = records[host]?.health,
             health.isAbandoned(waitLimit: silent.waitLimit, now: now),
-            health.isAbandoned(since: arrivedAt, wasAttempted: wasAttempted), let since = health.unresponsiveSince,
+            health.isAbandoned(since: arrivedAt, wasTried: wasTried), let since = health.unresponsiveSince,
             var error = health.cause
         else { return nil }
         error.message = "the host has given no answer for \(Int(now - since)) s: \(error.message)"
@@ -168,12 +168,12 @@ final class HostGovernor {
 
     /// How many probes of a host on hold stood for a URL that waits for it; 0 for another host.
     /// * `since`: start of its wait.
-    /// * `wasAttempted`: whether its own last attempt got no response.
-    func probes(of host: String, standingForURLSince since: Double, wasAttempted: Bool, now: Double) -> Int {
+    /// * `wasTried`: whether its own last try got no response.
+    func probes(of host: String, standingForURLSince since: Double, wasTried: Bool, now: Double) -> Int {
         guard let health = records[host]?.health, health.unresponsiveSince != nil || health.holdUntil > now else {
             return 0
         }
-        return health.probes(standingForURLSince: since, wasAttempted: wasAttempted)
+        return health.probes(standingForURLSince: since, wasTried: wasTried)
     }
 
     // MARK: Results of requests
@@ -203,7 +203,7 @@ final class HostGovernor {
             error, wasReached: wasReached, began: began, limit: limit, now: now, jitter: random())
         {
             tell(record.health, host, .silent, now)
-            look(record, host, at: record.health.holdUntil)
+            schedule(record, host, at: record.health.holdUntil)
         }
         guard let since = record.health.unresponsiveSince else { return .unknown }
         silent.insert(host, since: since)
@@ -231,9 +231,9 @@ final class HostGovernor {
             let isHeld = record.health.holdUntil > now
             tell(record.health, host, isHeld ? .busy : .good, now)
             // Resumes the URLs that waited for its response.
-            look(record, host, at: isHeld ? record.health.holdUntil : now)
+            schedule(record, host, at: isHeld ? record.health.holdUntil : now)
         } else if hadWindow && record.health.window == nil {
-            look(record, host, at: now)
+            schedule(record, host, at: now)
         } else if isShared, let latency = record.health.slowness, let window = record.health.window.map({ Int($0) }),
             window < record.slow.window || record.slow.until < now + Self.slowFor / 2,
             news[host]?.state ?? .slow == .slow
@@ -292,7 +292,7 @@ final class HostGovernor {
         let record = self.record(of: request.host)
         clock(request.rate, of: record, now).grant(reservation, now: now, random: random())
         record.wake = .infinity
-        look(record, request.host, at: now)
+        schedule(record, request.host, at: now)
     }
 
     /// Adopts the complete shared state: a host missing from it has responded to some process.
@@ -307,7 +307,7 @@ final class HostGovernor {
             } else if item.state == .silent ? policy.failuresInARow != nil : policy.backsOff {
                 record.health.adopt(item)
                 if let since = record.health.unresponsiveSince { silent.insert(item.host, since: since) }
-                look(record, item.host, at: item.until)
+                schedule(record, item.host, at: item.until)
             }
         }
         for (host, record) in records where news[host] == nil && !known.contains(host) {
@@ -315,7 +315,7 @@ final class HostGovernor {
             guard isHeld else { continue }
             record.health.resetHealth()
             silent.remove(host.text)
-            look(record, host.text, at: now)
+            schedule(record, host.text, at: now)
         }
         for item in all where item.state == .slow && policy.backsOff { adoptSlow(item, now: now) }
     }

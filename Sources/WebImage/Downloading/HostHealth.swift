@@ -30,7 +30,7 @@ struct HostHealth {
     /// The longest pause not requested by the host, in seconds.
     static let longestPause = 60.0
     /// The longest pause in seconds after 503 without Retry-After, and between probes that connect but get no response: if only URLs are
-    /// left that always end so, each of their attempts waits for it.
+    /// left that always end so, each of their tries waits for it.
     static let maxPauseOfReached = 8.0
     /// Failed probes after which a URL ends without its own request, if the host accepts connections.
     private static let evidence = 3
@@ -70,17 +70,17 @@ struct HostHealth {
     /// Whether a URL fails together with a host that is given up. If no connection is possible, all do. If only responses are missing, a
     /// URL fails if it was itself not answered, or has waited for several probes: other URLs prove nothing about it.
     /// * `since`: arrival of the URL.
-    /// * `wasAttempted`: whether its own last attempt got no response.
-    func isAbandoned(since: Double, wasAttempted: Bool) -> Bool {
-        guard wasReached, !wasAttempted else { return true }
+    /// * `wasTried`: whether its own last try got no response.
+    func isAbandoned(since: Double, wasTried: Bool) -> Bool {
+        guard wasReached, !wasTried else { return true }
         return failedProbes(since: since) >= Self.evidence
     }
 
     /// How many probes stood for a URL: those that have failed since its arrival; if only responses are missing, not before they are
-    /// enough to say something of a URL that was not attempted.
-    func probes(standingForURLSince since: Double, wasAttempted: Bool) -> Int {
+    /// enough to say something of a URL that was not tried.
+    func probes(standingForURLSince since: Double, wasTried: Bool) -> Int {
         let count = failedProbes(since: since)
-        return unresponsiveSince == nil || isAbandoned(since: since, wasAttempted: wasAttempted) ? count : 0
+        return unresponsiveSince == nil || isAbandoned(since: since, wasTried: wasTried) ? count : 0
     }
 
     private func failedProbes(since: Double) -> Int { failedProbes.count { $0 >= since } }

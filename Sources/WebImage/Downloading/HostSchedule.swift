@@ -125,7 +125,7 @@ final class HostSchedule {
                     host, rate: limits.rate, siteRate: limits.siteRate, running: counted, waiting: load.waiting,
                     now: now)
             else {
-                guard governor.probes(of: host, standingForURLSince: -.infinity, wasAttempted: true, now: now) > 0
+                guard governor.probes(of: host, standingForURLSince: -.infinity, wasTried: true, now: now) > 0
                 else { return .no }
                 return .first(where: { Self.refusal(of: $0, by: governor, proven, now: now) != nil })
             }
@@ -147,7 +147,7 @@ final class HostSchedule {
         switch admission {
         case .regular: return nil
         case .probe: return { !$0.hostWasSilent }
-        case .afterRefusal: return { $0.attempts > 1 }
+        case .afterRefusal: return { $0.tries > 1 }
         }
     }
 
@@ -155,9 +155,9 @@ final class HostSchedule {
         of operation: DownloadOperation, by governor: HostGovernor, _ proven: ProvenSites, now: Double
     ) -> WebImageError? {
         // The try that waits here is counted already.
-        let left = operation.profile.retryPolicy.maxAttempts - (operation.countedAttempts - 1)
+        let left = operation.profile.retryPolicy.maxTries - (operation.countedTries - 1)
         return governor.refusal(
-            of: operation.host, arrivedAt: operation.since, wasAttempted: operation.hostWasSilent,
+            of: operation.host, arrivedAt: operation.since, wasTried: operation.hostWasSilent,
             triesLeft: proven.contains(operation.request.origin) ? nil : left, now: now)
     }
 
@@ -168,7 +168,7 @@ final class HostSchedule {
     ) -> Int {
         guard !proven.contains(operation.request.origin) else { return 0 }
         return governor.probes(
-            of: operation.host, standingForURLSince: operation.since, wasAttempted: operation.hostWasSilent, now: now)
+            of: operation.host, standingForURLSince: operation.since, wasTried: operation.hostWasSilent, now: now)
     }
 
     /// * `comesFirst`: whether the host's next operation comes before those of other hosts.
@@ -213,12 +213,12 @@ final class HostSchedule {
             queue.letGo(host: host)
         }
         governor.didAnswer(
-            host, error, isRetry: operation.attempts > 1, firstByte: firstByte(), began: operation.progress.hopStart,
+            host, error, isRetry: operation.tries > 1, firstByte: firstByte(), began: operation.progress.hopStart,
             running: queue.load(host: host).running, maxWait: operation.profile.maxRetryAfter,
             now: MonotonicClock.now)
     }
 
-    /// Records a failed attempt. If the host cannot be connected to, the URL is excused and waits with the others; if it received the
+    /// Records a failed try. If the host cannot be connected to, the URL is excused and waits with the others; if it received the
     /// request, the URL itself may be what it never answers.
     /// * `excusesConnects`: whether a failed connect says nothing of its host either.
     func didFail(_ operation: DownloadOperation, _ error: WebImageError, excusesConnects: Bool) {

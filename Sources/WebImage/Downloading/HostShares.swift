@@ -57,7 +57,7 @@ final class HostShares {
             records[host, default: []].append(record)
         }
         if running < min(record.granted, limit) { return true }
-        if !record.isRequesting && record.granted < limit { look(record, at: now + record.pause) }
+        if !record.isRequesting && record.granted < limit { schedule(record, at: now + record.pause) }
         return false
     }
 
@@ -80,7 +80,7 @@ final class HostShares {
 
     private func returnUnneeded(of record: Record, _ load: Load, _ now: Double) {
         guard load.running + load.waiting < max(record.granted, record.told) else { return }
-        look(record, at: now + Self.returnDelay)
+        schedule(record, at: now + Self.returnDelay)
     }
 
     var hasRequests: Bool { !wanting.isEmpty }
@@ -112,11 +112,11 @@ final class HostShares {
             records[host]?.removeAll { $0 === record }
             if records[host]?.isEmpty == true { records[host] = nil }
         } else if wanted < max(record.granted, record.told) {
-            look(record, at: now + Self.returnDelay)
+            schedule(record, at: now + Self.returnDelay)
         } else if wanted > record.granted {
-            look(record, at: now + record.pause * (0.5 + random))
+            schedule(record, at: now + record.pause * (0.5 + random))
         } else {
-            look(record, at: now + Self.refresh)
+            schedule(record, at: now + Self.refresh)
         }
     }
 
@@ -144,7 +144,7 @@ final class HostShares {
         wanting.append(record)
     }
 
-    private func look(_ record: Record, at time: Double) {
+    private func schedule(_ record: Record, at time: Double) {
         guard time < record.wake else { return }
         record.wake = time
         wakes.insert(Wake(time: time, record: record))

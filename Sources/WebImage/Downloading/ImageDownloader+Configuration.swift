@@ -4,21 +4,21 @@ extension ImageDownloader {
     /// Settings of a downloader. All durations are in seconds.
     public struct Configuration: Sendable {
         /// Maximum concurrent transfers, 1 to 100,000; default 6 (SDWebImage's). Those without a connection or an answer count, unless
-        /// ``maxParkedDownloads`` says otherwise.
+        /// ``maxStalledDownloads`` says otherwise.
         public var maxConcurrentDownloads = 6
-        /// Maximum number of parked transfers, which got no byte for ``parkAfter``, or less than ``lowSpeedLimit`` in small pieces, and do not
+        /// Maximum number of stalled transfers, which got no byte for ``stalledAfter``, or less than ``lowSpeedLimit`` in small pieces, and do not
         /// count as concurrent; default 0: all count.
-        /// Further ones keep their slot. A parked transfer keeps its host's slot: the host sees no more connections than allowed.
-        public var maxParkedDownloads = 0
+        /// Further ones keep their slot. A stalled transfer keeps its host's slot: the host sees no more connections than allowed.
+        public var maxStalledDownloads = 0
         /// Maximum connections kept without a transfer for later requests to their hosts; default nil: a quarter of the limit of open files,
         /// at most 2,048. While there are few, those of all hosts are kept; beyond 64 and 4 for each concurrent transfer only those of hosts
         /// that other URLs wait for or that have sent bodies before. Idle for 118 s they are closed (curl's default).
         public var maxIdleConnections: Int?
         /// With TLS each takes some 30 KB.
         var idleConnections: Int { maxIdleConnections ?? min(2048, Descriptors.limit / 4) }
-        /// Silence after which a transfer is parked; default 1. A quarter while it is not connected; and before the response's first byte 4
-        /// times as long as responses took to theirs of late, an eighth at least. A body in drips is parked as soon, after a quarter at least.
-        public var parkAfter = 1.0
+        /// Silence after which a transfer is stalled; default 1. A quarter while it is not connected; and before the response's first byte 4
+        /// times as long as responses took to theirs of late, an eighth at least. A body in drips is stalled as soon, after a quarter at least.
+        public var stalledAfter = 1.0
         /// Maximum concurrent transfers to one host; default nil (no limit). Applies to all processes together if they share hosts
         /// (``ImageDownloader/shareHosts(limitRate:)``).
         public var maxConnectionsPerHost: Int?
@@ -48,7 +48,7 @@ extension ImageDownloader {
         public var executionOrder = DownloadExecutionOrder.fifo
         /// Time limit until the request can be sent (DNS, connection, TLS); default 10.
         public var connectTimeout = 10.0
-        /// Idle timeout of an attempt, also for the first byte; default 15. 0 means the default, as in SDWebImage.
+        /// Idle timeout of a try, also for the first byte; default 15. 0 means the default, as in SDWebImage.
         public var downloadTimeout = 15.0 {
             didSet { if downloadTimeout == 0 { downloadTimeout = 15 } }
         }
@@ -56,24 +56,24 @@ extension ImageDownloader {
         public var lowSpeedLimit = 1000
         /// How long a transfer may stay below ``lowSpeedLimit``; default 20.
         public var lowSpeedTime = 20.0
-        /// Time limit of one attempt including redirects; default nil (no limit).
+        /// Time limit of one try including redirects; default nil (no limit).
         public var maxTime: Double?
-        /// Time limit of a URL while connected, over all attempts; default nil (no limit). Waiting for a slot, a connection, a retry or
-        /// ``limitRate`` does not count. It also ends the current attempt.
+        /// Time limit of a URL while connected, over all tries; default nil (no limit). Waiting for a slot, a connection, a retry or
+        /// ``limitRate`` does not count. It also ends the current try.
         public var maxTotalTime: Double?
         /// Like ``maxTotalTime``, for a URL that is slower than ``slowSpeed`` on average; default 60; nil: no limit.
         public var maxSlowTime: Double? = 60
         /// Bytes per second above which ``maxSlowTime`` does not apply; default 65,536: 64 MiB at 1 MB/s take 67 s.
         public var slowSpeed = 64 << 10
-        /// Maximum attempts for transient failures, including the first; default 3.
-        public var maxAttempts = 3
+        /// Maximum tries for transient failures, including the first; default 3.
+        public var maxTries = 3
         /// Failures that are retried; default all kinds of ``RetriedError``.
         public var retriedErrors = Set(RetriedError.allCases)
         /// Status codes retried in addition to 408, 425, 429 and 5xx; default none.
         public var retriedStatusCodes: Set<Int> = []
         /// Minimum size of an interrupted body to resume (Range, If-Range), given a strong ETag or a date; default 64 KiB; nil: never.
         public var resumeFrom: Int? = 64 << 10
-        /// Base of the randomised exponential back-off between attempts; default 0.5.
+        /// Base of the randomised exponential back-off between tries; default 0.5.
         public var retryBaseDelay = 0.5
         /// Maximum of this back-off; default 30.
         public var retryMaxDelay = 30.0
@@ -163,9 +163,9 @@ extension ImageDownloader {
         /// Default settings.
         public init() {}
 
-        /// Follows a version of SDWebImage: its number of attempts, and its `Accept`.
+        /// Follows a version of SDWebImage: its number of tries, and its `Accept`.
         public mutating func follow(_ compatibility: Compatibility) {
-            maxAttempts = compatibility.maxAttempts
+            maxTries = compatibility.maxTries
             setValue(compatibility.accept, forHTTPHeaderField: "Accept")
         }
 
@@ -184,14 +184,15 @@ extension ImageDownloader {
                 guard holds else { throw WebImageError(.invalidConfiguration, rule) }
             }
             try check((1...100_000).contains(maxConcurrentDownloads), "maxConcurrentDownloads must be 1 to 100,000")
-            try check((0...100_000).contains(maxParkedDownloads), "maxParkedDownloads must be 0 to 100,000")
+            try check((0...100_000).contains(maxStalledDownloads), "maxStalledDownloads must be 0 to 100,000")
             try check((0...100_000).contains(maxIdleConnections ?? 0), "maxIdleConnections must be 0 to 100,000")
             try check(maxConnectionsPerHost ?? 1 >= 1, "maxConnectionsPerHost must be at least 1")
             try check(maxConnectionsPerAddress ?? 1 >= 1, "maxConnectionsPerAddress must be at least 1")
             try hosts.validate()
             try check(limitRate ?? 1024 >= 1024, "limitRate must be at least 1,024 bytes a second")
             let positive = [
-                ("parkAfter", parkAfter), ("connectTimeout", connectTimeout), ("downloadTimeout", downloadTimeout),
+                ("stalledAfter", stalledAfter), ("connectTimeout", connectTimeout),
+                ("downloadTimeout", downloadTimeout),
                 ("lowSpeedTime", lowSpeedTime), ("maxTime", maxTime ?? 1),
                 ("maxTotalTime", maxTotalTime ?? 1), ("maxSlowTime", maxSlowTime ?? 1),
             ]
@@ -204,7 +205,7 @@ extension ImageDownloader {
             for (name, value) in pauses {
                 try check(value >= 0 && value <= 86_400, "\(name) must be 0 to 86,400 seconds")
             }
-            try check((1...1000).contains(maxAttempts), "maxAttempts must be 1 to 1,000")
+            try check((1...1000).contains(maxTries), "maxTries must be 1 to 1,000")
             try check((0...100).contains(maxRedirects), "maxRedirects must be 0 to 100")
             let sizes = [
                 ("maxBodyBytes", maxBodyBytes), ("maxHeaderBytes", maxHeaderBytes), ("maxHeaderLines", maxHeaderLines),
@@ -247,7 +248,7 @@ extension ImageDownloader {
 
         var retryPolicy: RetryPolicy {
             RetryPolicy(
-                maxAttempts: maxAttempts, baseDelay: retryBaseDelay, maxDelay: retryMaxDelay,
+                maxTries: maxTries, baseDelay: retryBaseDelay, maxDelay: retryMaxDelay,
                 maxRetryAfter: maxRetryAfter, errors: retriedErrors, statusCodes: retriedStatusCodes)
         }
 
@@ -292,7 +293,7 @@ extension ImageDownloader {
         /// Interval of transfer checks: at least eight per shortest limit.
         var checkInterval: Double {
             let shortest = min(
-                parkAfter, downloadTimeout, lowSpeedTime, maxTime ?? .infinity, maxTotalTime ?? .infinity,
+                stalledAfter, downloadTimeout, lowSpeedTime, maxTime ?? .infinity, maxTotalTime ?? .infinity,
                 maxSlowTime ?? .infinity, connectTimeout)
             return max(0.002, min(0.25, shortest / 8))
         }

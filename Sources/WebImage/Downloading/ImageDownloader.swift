@@ -24,7 +24,7 @@ public actor ImageDownloader {
     private nonisolated let pulse = LoopMonitor()
     private nonisolated let floods: FloodGuard
     private var isSuspended = false
-    private var keepsIdleConnections = true, excusesConnects = false, parksStalled = true
+    private var keepsIdleConnections = true, excusesConnects = false, freesStalled = true
     /// Whether its session has ended, or ends after the running downloads.
     private(set) var isInvalidated = false
 
@@ -35,7 +35,7 @@ public actor ImageDownloader {
     /// The configuration; change it with ``createNewSession(configuration:)``.
     public var configuration: Configuration { loop.profile.configuration }
 
-    var maxAttempts: Int { configuration.maxAttempts }
+    var maxTries: Int { configuration.maxTries }
 
     /// The downloader's thread.
     public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
@@ -102,19 +102,19 @@ public actor ImageDownloader {
     ///   - options: options of this download.
     ///   - headers: sent in addition to the configured ones, such as `If-None-Match`. After a redirect to another site only harmless ones
     ///     are sent (`Accept`, `User-Agent`, `Referer`, `Range`, `If-…` and the like).
-    ///   - attemptsUsed: earlier attempts that count against `maxAttempts`, for a body whose reader found it truncated.
+    ///   - triesUsed: earlier tries that count against `maxTries`, for a body whose reader found it truncated.
     ///   - cookies: the jar for ``DownloadOptions/handleCookies``; nil: the downloader's own.
     ///   - progress: called on the downloader's thread, so it must be quick: with (0, -1) at the start, (0, expected) for each response
     ///     that is neither an error nor a 304, then with the bytes received; expected is 0 if the server announces no length, as in SDWebImage.
     /// - Returns: the response of the last hop.
-    /// - Throws: a `WebImageError` with `attempts` set; `cancelled`; `cacheNotModified` for a 304.
+    /// - Throws: a `WebImageError` with `tries` set; `cancelled`; `cacheNotModified` for a 304.
     public nonisolated func download(
-        _ url: String, options: DownloadOptions = [], headers: [HTTPHeader] = [], attemptsUsed: Int = 0,
+        _ url: String, options: DownloadOptions = [], headers: [HTTPHeader] = [], triesUsed: Int = 0,
         cookies: CookieJar? = nil,
         progress: (@Sendable (_ receivedBytes: Int, _ expectedBytes: Int) -> Void)? = nil
     ) async throws(WebImageError) -> DownloadedImage {
         try await download(
-            url, options: options, headers: headers, attemptsUsed: attemptsUsed, cookies: cookies, permit: nil,
+            url, options: options, headers: headers, triesUsed: triesUsed, cookies: cookies, permit: nil,
             progress: progress)
     }
 
@@ -123,7 +123,7 @@ public actor ImageDownloader {
     /// * `rules`: which images are transferred to their end; not without an inspection of the first bytes.
     /// * `isChecked`: the caller calls ``didCheck(_:)`` with the result. When many are not checked yet, no further transfer starts.
     package nonisolated(nonsending) func download(
-        _ url: String, options: DownloadOptions = [], headers: [HTTPHeader] = [], attemptsUsed: Int = 0,
+        _ url: String, options: DownloadOptions = [], headers: [HTTPHeader] = [], triesUsed: Int = 0,
         cookies: CookieJar? = nil, profile: RequestProfile? = nil, rules: HeaderRules? = nil, permit: DownloadPermit?,
         isChecked: Bool = false, progress: (@Sendable (Int, Int) -> Void)? = nil
     ) async throws(WebImageError) -> DownloadedImage {
@@ -136,7 +136,7 @@ public actor ImageDownloader {
             profile: profile.map { ObjectIdentifier($0) }, rules: rules)
         let request = try RequestURL(url)
         let parameters = DownloadOperation.Parameters(
-            priority: options.priority, attemptsUsed: max(0, attemptsUsed), cookies: cookies)
+            priority: options.priority, triesUsed: max(0, triesUsed), cookies: cookies)
         let call = DownloadCaller(permit: permit, progress: progress, unchecked: isChecked ? unchecked : nil)
         await withTaskCancellationHandler {
             await withUnsafeContinuation { continuation in
@@ -166,7 +166,7 @@ public actor ImageDownloader {
         do throws(WebImageError) { try await image.body.finish() } catch {
             if isChecked { didCheck(image) }
             var error = error
-            error.attempts = image.attempts
+            error.tries = image.tries
             throw error
         }
         return image
@@ -178,7 +178,7 @@ public actor ImageDownloader {
     }
 
     /// How long the thread has left a ping unanswered; zero while it responds. Sends a ping and does not wait: poll it.
-    package nonisolated var silence: Duration { pulse.look { answer in executor.perform(answer) } }
+    package nonisolated var silence: Duration { pulse.check { answer in executor.perform(answer) } }
 
     /// Ends every download with `cancelled`.
     public func cancelAllDownloads() { loop.cancelAll() }
@@ -197,7 +197,7 @@ public actor ImageDownloader {
     /// A snapshot of the downloads.
     package struct Activity: Sendable {
         /// Transfers that hold a slot, and stalled ones without.
-        package var running = 0, parked = 0
+        package var running = 0, stalled = 0
         package var retrying = 0
         /// Downloads that wait for their host, and for its name, while there are free slots. Of the names only as many count as the resolver
         /// is asked for at once, unless it is slow.
@@ -209,7 +209,7 @@ public actor ImageDownloader {
 
     package var activity: Activity { loop.activity }
 
-    /// What the transfers did since the last call, for ``ConcurrencyController``; nothing at the first. Costs a look at each running one.
+    /// What the transfers did since the last call, for ``ConcurrencyController``; nothing at the first. Visits each running one.
     package func sample() -> TransferSample {
         let connections = transfers.takeConnections()
         var sample = tally.sample(
@@ -267,17 +267,17 @@ public actor ImageDownloader {
         applyLimit()
     }
 
-    /// Sets whether ``Configuration/maxParkedDownloads`` applies, yes by default; if not, the number of transfers is a maximum.
-    package func setParksStalled(_ parks: Bool) {
-        guard parks != parksStalled else { return }
-        parksStalled = parks
+    /// Sets whether ``Configuration/maxStalledDownloads`` applies, yes by default; if not, the number of transfers is a maximum.
+    package func setFreesStalled(_ frees: Bool) {
+        guard frees != freesStalled else { return }
+        freesStalled = frees
         applyLimit()
     }
 
     private func applyLimit() {
         loop.setLimit(
             maxConcurrentDownloads, isSuspended: isSuspended, keepsIdle: keepsIdleConnections,
-            excusesConnects: excusesConnects, mostParked: parksStalled ? configuration.maxParkedDownloads : 0)
+            excusesConnects: excusesConnects, mostStalled: freesStalled ? configuration.maxStalledDownloads : 0)
     }
 
     /// Sets the order in which waiting downloads start.

@@ -6,7 +6,7 @@ final class LoopMonitor: Sendable {
 
     /// How long the last ping has been unanswered; sends one if none is pending.
     /// * `perform`: runs a closure on the thread without waiting.
-    func look(_ perform: (@escaping @Sendable () -> Void) -> Void) -> Duration {
+    func check(_ perform: (@escaping @Sendable () -> Void) -> Void) -> Duration {
         let now = ContinuousClock.now
         let since = asked.withLock { asked in
             defer { if asked == nil { asked = now } }

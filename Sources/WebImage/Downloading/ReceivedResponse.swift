@@ -210,11 +210,11 @@ struct ReceivedResponse {
 
     mutating func wasThrottled(now: Double) { transfer.wasThrottled(now: now, headerBytes: header.bytes) }
 
-    /// * `patience`: seconds after which a body that comes in drips is known as one.
+    /// * `dripTime`: seconds after which a body that comes in drips is known as one.
     mutating func check(
-        now: Double, limits: ImageDownloader.Configuration, patience: Double
+        now: Double, limits: ImageDownloader.Configuration, dripTime: Double
     ) -> WebImageError? {
-        transfer.lookForDrips(now: now, every: patience, lowSpeedLimit: limits.lowSpeedLimit)
+        transfer.checkForDrips(now: now, every: dripTime, lowSpeedLimit: limits.lowSpeedLimit)
         return transfer.check(now: now, headerBytes: header.bytes, limits: limits)
     }
 
@@ -263,7 +263,7 @@ struct ReceivedResponse {
 
     mutating func dropBody() { body = nil }
 
-    /// Keeps the received bytes in the operation if its next attempt can resume them. Without any, an earlier partial body is kept, unless
+    /// Keeps the received bytes in the operation if its next try can resume them. Without any, an earlier partial body is kept, unless
     /// the server fails at requests for the rest.
     func keepPartial(_ info: CurlInfo, of operation: DownloadOperation, error: WebImageError) {
         if requestsRest, info.status >= 500 { operation.keep(nil) }

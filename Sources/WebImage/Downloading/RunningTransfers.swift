@@ -1,12 +1,12 @@
-/// The running transfers in curl's multi handle, including parked (stalled) ones. Used only on the downloader's thread.
+/// The running transfers in curl's multi handle, including stalled ones. Used only on the downloader's thread.
 final class RunningTransfers {
     private let multi: CurlMulti
     private let session: CurlSession
     private let spooling: SpoolingTransfers
     private(set) var operations: [DownloadOperation] = []
     /// Stalled transfers; they hold no slot of the downloader.
-    private(set) var parkedCount = 0
-    private var mostParked = 0
+    private(set) var stalledCount = 0
+    private var mostStalled = 0
     /// Seconds to the first byte of a response, as a mean of the last ones; nil before the first.
     private var usualWait: Double?
     /// Transfers that the connections are for, and how many others are kept at most beside theirs.
@@ -29,7 +29,7 @@ final class RunningTransfers {
         self.spooling = spooling
     }
 
-    var activeCount: Int { operations.count - parkedCount }
+    var activeCount: Int { operations.count - stalledCount }
 
     /// * `isUsedAgain`: whether its host has more than this one URL: others wait for it, or it has sent bodies before.
     func start(
@@ -59,7 +59,7 @@ final class RunningTransfers {
         operation.count(isThrottled: handle.isPaused, now: now())
         multi.remove(handle)
         endedBytes += operation.progress.bytes
-        if operation.isParked { parkedCount -= 1 }
+        if operation.isStalled { stalledCount -= 1 }
         operation.endTransfer()
         // curl may keep the paused state of a paused handle.
         let isClean = !handle.isPaused
@@ -73,7 +73,7 @@ final class RunningTransfers {
         }
     }
 
-    /// What its transfers do at this moment; parked ones hold no slot and are not in it.
+    /// What its transfers do at this moment; stalled ones hold no slot and are not in it.
     var stages: TransferStages {
         var stages = TransferStages()
         stages.isSpooling = spooling.isHolding
@@ -81,7 +81,7 @@ final class RunningTransfers {
         for operation in operations {
             let progress = operation.progress
             stages.bytes += progress.bytes
-            guard !operation.isParked else { continue }
+            guard !operation.isStalled else { continue }
             if progress.hasHeader { stages.receiving += 1 } else { stages.answering += 1 }
         }
         return stages
@@ -106,7 +106,7 @@ final class RunningTransfers {
 
     func goOn() { spooling.goOn() }
 
-    /// Checks all transfers if due: parks stalled ones, and reports those over a limit and those whose body is coming.
+    /// Checks all transfers if due: frees the slots of stalled ones, and reports those over a limit and those whose body is coming.
     func check(
         now: Double, didPassLimit: (DownloadOperation, CurlHandle, WebImageError) -> Void,
         isReceiving: (DownloadOperation, CurlHandle) -> Void
@@ -126,45 +126,46 @@ final class RunningTransfers {
             if handle.isPaused { handle.wasThrottled(now: now) }
             operation.count(isThrottled: handle.isPaused, now: now)
             let limits = operation.profile.configuration
-            if let error = operation.spent.check(limits, attempts: operation.attempts)
-                ?? handle.check(now: now, limits: limits, patience: max(limits.parkAfter / 4, usualPatience(limits)))
+            if let error = operation.spent.check(limits, tries: operation.tries)
+                ?? handle.check(
+                    now: now, limits: limits, dripTime: max(limits.stalledAfter / 4, usualStallTime(limits)))
             {
                 didPassLimit(operation, handle, error)
             } else {
                 let progress = handle.response.progress
                 if progress.hasHeader, operation.windowUse != .wasAnswered { isReceiving(operation, handle) }
-                park(operation, progress, now: now, limits: limits)
+                noteStall(operation, progress, now: now, limits: limits)
             }
         }
     }
 
-    private func park(
+    private func noteStall(
         _ operation: DownloadOperation, _ progress: TransferProgress, now: Double, limits: ImageDownloader.Configuration
     ) {
-        let isSilent = now - progress.lastByte >= patience(with: progress, limits) || progress.isDripping
-        if isSilent && !operation.isParked && parkedCount < mostParked {
-            setParked(operation, true)
-        } else if !isSilent && operation.isParked {
-            setParked(operation, false)
+        let isSilent = now - progress.lastByte >= stallTime(with: progress, limits) || progress.isDripping
+        if isSilent && !operation.isStalled && stalledCount < mostStalled {
+            setStalled(operation, true)
+        } else if !isSilent && operation.isStalled {
+            setStalled(operation, false)
         }
     }
 
-    /// Silence after which a transfer is parked. A reachable host establishes a connection much faster than some respond; a request that waits
+    /// Silence after which a transfer is stalled. A reachable host establishes a connection much faster than some respond; a request that waits
     /// for several times as long as those of late is one of a host that does not.
-    private func patience(with progress: TransferProgress, _ limits: ImageDownloader.Configuration) -> Double {
-        guard progress.requestWasSent else { return limits.parkAfter / 4 }
-        return progress.hasHeader ? limits.parkAfter : usualPatience(limits)
+    private func stallTime(with progress: TransferProgress, _ limits: ImageDownloader.Configuration) -> Double {
+        guard progress.requestWasSent else { return limits.stalledAfter / 4 }
+        return progress.hasHeader ? limits.stalledAfter : usualStallTime(limits)
     }
 
     /// Several times as long as responses of late took to their first byte.
-    private func usualPatience(_ limits: ImageDownloader.Configuration) -> Double {
-        guard let usualWait else { return limits.parkAfter }
-        return min(limits.parkAfter, max(limits.parkAfter / 8, 4 * usualWait))
+    private func usualStallTime(_ limits: ImageDownloader.Configuration) -> Double {
+        guard let usualWait else { return limits.stalledAfter }
+        return min(limits.stalledAfter, max(limits.stalledAfter / 8, 4 * usualWait))
     }
 
-    private func setParked(_ operation: DownloadOperation, _ isParked: Bool) {
-        operation.setParked(isParked)
-        parkedCount += isParked ? 1 : -1
+    private func setStalled(_ operation: DownloadOperation, _ isStalled: Bool) {
+        operation.setStalled(isStalled)
+        stalledCount += isStalled ? 1 : -1
     }
 
     private var connectionCount: Int { multi.sockets.openCount }
@@ -174,11 +175,11 @@ final class RunningTransfers {
 
     /// * `expected`: for how many transfers there are connections.
     /// * `mostIdle`: how many others are kept at most for later requests to their hosts.
-    /// * `mostParked`: how many stalled transfers hold no slot; those beyond it hold one again.
-    func setLimits(expected: Int, mostIdle: Int, mostParked: Int) {
-        (self.expected, self.mostIdle, self.mostParked) = (expected, mostIdle, mostParked)
-        for operation in operations where operation.isParked && parkedCount > mostParked {
-            setParked(operation, false)
+    /// * `mostStalled`: how many stalled transfers hold no slot; those beyond it hold one again.
+    func setLimits(expected: Int, mostIdle: Int, mostStalled: Int) {
+        (self.expected, self.mostIdle, self.mostStalled) = (expected, mostIdle, mostStalled)
+        for operation in operations where operation.isStalled && stalledCount > mostStalled {
+            setStalled(operation, false)
         }
     }
 
@@ -188,7 +189,7 @@ final class RunningTransfers {
     /// Whether the connection of a transfer that begins now is kept after it: as long as there are few, whatever its host; beyond that if its
     /// host has other URLs, since a new connection costs a round trip or two and with TLS as much processor time as several images.
     private func keepsConnection(isUsedAgain: Bool) -> Bool {
-        guard !sparesConnections else { return connectionCount <= expected + parkedCount }
+        guard !sparesConnections else { return connectionCount <= expected + stalledCount }
         // Those of transfers that ended since are not idle: the next ones take them.
         let idle = connectionCount - connected
         guard idle < mostIdle else { return false }

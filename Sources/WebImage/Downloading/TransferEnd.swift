@@ -14,7 +14,7 @@ enum TransferEnd {
     /// * `text`: curl's error text, if any.
     init(
         _ response: inout ReceivedResponse, _ info: CurlInfo, of operation: DownloadOperation,
-        _ connecting: ConnectAttempts, code: Int32, text: String?
+        _ connecting: DialledAddresses, code: Int32, text: String?
     ) {
         let code = CURLcode(rawValue: UInt32(bitPattern: code))
         let status = info.status
@@ -90,7 +90,7 @@ extension DownloadedImage {
             info.contentLength != nil || version == "2" || version == "3"
             || info.header("Transfer-Encoding")?.lowercased().contains("chunked") ?? false
         let (control, expires) = (info.headers("Cache-Control"), info.header("Expires"))
-        // Most responses say nothing of it, and each look at a field is one at all of them.
+        // Most responses say nothing of it, and a search for one field goes over all of them.
         let freshFor =
             control.isEmpty && expires == nil
             ? nil
@@ -100,7 +100,7 @@ extension DownloadedImage {
         self.init(
             body: response.takeBody(), statusCode: info.status, eTag: info.header("ETag"),
             lastModified: info.header("Last-Modified"), contentType: info.header("Content-Type"),
-            effectiveURL: operation.request.text, redirectCount: operation.redirects, attempts: operation.attempts,
+            effectiveURL: operation.request.text, redirectCount: operation.redirects, tries: operation.tries,
             remoteAddress: info.remoteAddress, timing: info.timing, httpVersion: version,
             lengthWasAnnounced: announced, freshFor: freshFor, resumedFrom: response.resumedFrom)
     }

@@ -5,7 +5,7 @@ struct TransferProgress {
     var requestWasSent = false
     /// Whether the response header is complete. Until then only whole lines count, because curl delivers no partial ones.
     var hasHeader = false
-    private(set) var attemptStart: Double?
+    private(set) var tryStart: Double?
     private(set) var hopStart = 0.0
     private(set) var lastByte = 0.0
     private(set) var wasTooSlow = false
@@ -13,15 +13,15 @@ struct TransferProgress {
     /// connections. What comes slowly over a narrow way comes in whole segments.
     private(set) var isDripping = false
     private var largestPiece = 0
-    private var lookedAt = 0.0
-    private var lookedBytes = 0
+    private var checkedAt = 0.0
+    private var checkedBytes = 0
     private var seenBytes = 0
     private var sawRequest = false
     private var windowStart = 0.0
     private var windowBytes = 0
 
     mutating func beginHop(now: Double) {
-        attemptStart = attemptStart ?? now
+        tryStart = tryStart ?? now
         hopStart = now
         lastByte = now
         bytes = 0
@@ -32,7 +32,7 @@ struct TransferProgress {
         windowStart = now
         windowBytes = 0
         wasTooSlow = false
-        (isDripping, largestPiece, lookedAt, lookedBytes) = (false, 0, now, 0)
+        (isDripping, largestPiece, checkedAt, checkedBytes) = (false, 0, now, 0)
     }
 
     mutating func didReceive(_ count: Int) {
@@ -41,13 +41,13 @@ struct TransferProgress {
     }
 
     /// * `interval`: seconds over which it is looked at, or longer, until something has come.
-    mutating func lookForDrips(now: Double, every interval: Double, lowSpeedLimit: Int) {
-        let arrived = bytes - lookedBytes
-        guard now - lookedAt >= interval, arrived > 0 else { return }
+    mutating func checkForDrips(now: Double, every interval: Double, lowSpeedLimit: Int) {
+        let arrived = bytes - checkedBytes
+        guard now - checkedAt >= interval, arrived > 0 else { return }
         isDripping =
             hasHeader && largestPiece < Self.smallPiece
-            && Double(arrived) < Double(lowSpeedLimit) * (now - lookedAt)
-        (largestPiece, lookedAt, lookedBytes) = (0, now, bytes)
+            && Double(arrived) < Double(lowSpeedLimit) * (now - checkedAt)
+        (largestPiece, checkedAt, checkedBytes) = (0, now, bytes)
     }
 
     /// Less than a segment of the least size that hosts take (RFC 9293: 536).
@@ -73,7 +73,7 @@ struct TransferProgress {
         func timeout(_ message: String) -> WebImageError {
             WebImageError(.timedOut, message, isTransient: true)
         }
-        if let limit = limits.maxTime, now - (attemptStart ?? now) >= limit {
+        if let limit = limits.maxTime, now - (tryStart ?? now) >= limit {
             return timeout("not done after \(secondsText(limit))")
         }
         guard requestWasSent else {

@@ -1,4 +1,4 @@
-/// The connected time of one URL over all of its attempts, and the bytes received in it. Waiting for a slot, DNS, a connection or a retry
+/// The connected time of one URL over all of its tries, and the bytes received in it. Waiting for a slot, DNS, a connection or a retry
 /// does not count, and neither do pauses imposed by the downloader (`limitRate`). A value without a clock: the downloader's thread passes
 /// the time.
 struct TransferTime {
@@ -25,11 +25,11 @@ struct TransferTime {
         countedUntil = now
     }
 
-    func check(_ limits: ImageDownloader.Configuration, attempts: Int) -> WebImageError? {
+    func check(_ limits: ImageDownloader.Configuration, tries: Int) -> WebImageError? {
         func error(_ limit: Double, _ rate: String) -> WebImageError {
             WebImageError(
                 .timedOut,
-                "not done after \(secondsText(limit))\(rate) with a connection, in \(attempts) \(attempts == 1 ? "try" : "tries")"
+                "not done after \(secondsText(limit))\(rate) with a connection, in \(tries) \(tries == 1 ? "try" : "tries")"
             )
         }
         if let limit = limits.maxTotalTime, seconds >= limit { return error(limit, "") }

@@ -18,7 +18,7 @@ extension WebImageError {
 
     /// The error for a failed transfer.
     /// * `text`: curl's error text, if any.
-    init(curl code: CURLcode, text: String?, progress: TransferProgress, connecting: ConnectAttempts) {
+    init(curl code: CURLcode, text: String?, progress: TransferProgress, connecting: DialledAddresses) {
         let text = text ?? String(cString: curl_easy_strerror(code))
         let number = Int32(bitPattern: code.rawValue)
         func error(_ kind: Code, transient: Bool = false) -> WebImageError {
@@ -84,7 +84,7 @@ extension WebImageError {
 
     private static let longHeader = "a line of the response's header is longer than 100 KB"
 
-    private static func connectFailure(_ failure: WebImageError, _ connecting: ConnectAttempts) -> WebImageError {
+    private static func connectFailure(_ failure: WebImageError, _ connecting: DialledAddresses) -> WebImageError {
         var failure = failure
         if connecting.socketErrno != 0 {
             // socket(2) failed: EMFILE, ENFILE, ENOBUFS, unsupported family (an IPv6 address on a machine without).

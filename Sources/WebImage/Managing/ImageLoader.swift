@@ -16,7 +16,7 @@ public protocol ImageLoader: Sendable {
         progress: @Sendable (_ receivedBytes: Int, _ expectedBytes: Int) -> Void
     ) async throws(WebImageError) -> [UInt8]
 
-    /// Whether a URL that failed goes onto the list of failed URLs, unless the delegate decides. Optional; nil (default): the policy decides.
+    /// Whether a URL that failed goes onto the blacklist, unless the delegate decides. Optional; nil (default): the policy decides.
     func shouldBlockFailedURL(_ url: String, with error: WebImageError) -> Bool?
 }
 
@@ -27,17 +27,17 @@ extension ImageLoader {
     /// The loader itself, if it loads the image of a URL; nil: the downloader does.
     func loader(of url: String) -> (any ImageLoader)? { canRequestImage(for: url) ? self : nil }
 
-    /// Loads the bytes for a request, with the calls and the attempts of a download.
+    /// Loads the bytes for a request, with the calls and the tries of a download.
     nonisolated(nonsending) func download(
         _ url: String, _ request: LoadRequest
     ) async throws(WebImageError) -> DownloadedImage {
         request.progress?(0, -1)
         do throws(WebImageError) {
             let bytes = try await requestImage(for: url, options: request.options) { request.progress?($0, $1) }
-            return DownloadedImage(loaded: bytes, from: url, attempts: 1)
+            return DownloadedImage(loaded: bytes, from: url, tries: 1)
         } catch {
             var error = error
-            error.attempts = max(1, error.attempts)
+            error.tries = max(1, error.tries)
             throw error
         }
     }
@@ -48,9 +48,9 @@ extension DownloadedImage {
     var status: Int? { statusCode == 0 ? nil : statusCode }
 
     /// The bytes of a loader, without a response.
-    init(loaded bytes: [UInt8], from url: String, attempts: Int) {
+    init(loaded bytes: [UInt8], from url: String, tries: Int) {
         self.init(
-            body: ImageBody(bytes), statusCode: 0, effectiveURL: url, redirectCount: 0, attempts: attempts,
+            body: ImageBody(bytes), statusCode: 0, effectiveURL: url, redirectCount: 0, tries: tries,
             remoteAddress: "", timing: Timing(), httpVersion: "", lengthWasAnnounced: true)
     }
 }

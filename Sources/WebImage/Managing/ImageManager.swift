@@ -237,10 +237,10 @@ public final class ImageManager: ImageLoading {
 
     // MARK: Failed URLs
 
-    /// Removes a URL from the list of failed URLs.
+    /// Removes a URL from the blacklist.
     public func removeFailedURL(_ url: String) { failedURLs.remove(url) }
 
-    /// Clears the list of failed URLs.
+    /// Clears the blacklist.
     public func removeAllFailedURLs() { failedURLs.removeAll() }
 
     // MARK: Lookup

@@ -1,7 +1,7 @@
 /// Controls a manager (SDWebImageManagerDelegate). Called on the manager's threads, concurrently for different URLs, while other loads of
 /// the same image wait: it must be quick. All methods are optional. Not used by workers.
 public protocol ImageManagerDelegate: AnyObject, Sendable {
-    /// Called if an image is not in the cache and its URL is not on the list of failed URLs; also for a load that waits for the download of
+    /// Called if an image is not in the cache and its URL is not on the blacklist; also for a load that waits for the download of
     /// another one, whose image it shares.
     /// - Parameters:
     ///   - imageManager: the manager.
@@ -14,7 +14,7 @@ public protocol ImageManagerDelegate: AnyObject, Sendable {
     ///   - imageManager: the manager.
     ///   - url: the URL as given, byte for byte.
     ///   - error: the error of its download or check.
-    /// - Returns: whether to add it to the list of failed URLs, overriding the policy; nil (default): the policy decides.
+    /// - Returns: whether to add it to the blacklist, overriding the policy; nil (default): the policy decides.
     func imageManager(
         _ imageManager: ImageManager, shouldBlockFailedURL url: String, with error: WebImageError
     ) -> Bool?
@@ -27,7 +27,7 @@ public protocol ImageManagerDelegate: AnyObject, Sendable {
     ///   - info: result of its check.
     ///   - url: the URL as given, byte for byte.
     /// - Returns: `image` (default), which stays as it is, or another one to verify and store instead; nil: nothing is stored, and the load
-    ///   ends with `imageRefused`, which the list of failed URLs does not take.
+    ///   ends with `imageRefused`, which the blacklist does not take.
     func imageManager(
         _ imageManager: ImageManager, transformDownloadedImage image: ImageBody, info: ImageInfo, for url: String
     ) -> ImageBody?

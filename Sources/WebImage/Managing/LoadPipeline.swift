@@ -262,11 +262,11 @@ package final class LoadPipeline: Sendable {
             other.isFromMirror = true
             do throws(WebImageError) {
                 return try await fetch(from: mirror, key, other, nil)
-                    .fromMirror(mirror, attemptsBefore: failure.attempts)
+                    .fromMirror(mirror, triesBefore: failure.tries)
             } catch {
                 // Errors that end the whole load are thrown unchanged.
                 if error.code == .cancelled || error.code == .localFault { throw error }
-                failure.attempts += error.attempts
+                failure.tries += error.tries
             }
         }
         throw failure
@@ -276,7 +276,7 @@ package final class LoadPipeline: Sendable {
     private nonisolated(nonsending) func fetch(
         from url: String, _ key: CacheKey, _ request: LoadRequest, _ present: PresentImage?
     ) async throws(WebImageError) -> LoadResult {
-        var attempts = 0
+        var tries = 0
         while true {
             var options: DownloadOptions = request.level == .none ? .uninspected : []
             if !request.options.isEmpty {
@@ -295,12 +295,12 @@ package final class LoadPipeline: Sendable {
                 download = try await loader.download(url, request)
             } else {
                 download = try await downloader.download(
-                    url, options: options, headers: headers, attemptsUsed: attempts, cookies: request.cookies,
+                    url, options: options, headers: headers, triesUsed: tries, cookies: request.cookies,
                     profile: request.profile, rules: request.rules, permit: request.permit, isChecked: true,
                     progress: request.progress)
             }
             defer { if loader == nil { downloader.didCheck(download) } }
-            attempts = download.attempts
+            tries = download.tries
             if download.statusCode == 304, let present, let known = present.known {
                 if let image = try notModified(present, known, download, request) { return image }
                 // It was removed meanwhile, so the whole image is needed.
@@ -315,14 +315,14 @@ package final class LoadPipeline: Sendable {
                     throw error
                 }
                 var error = error
-                error.attempts = attempts
+                error.tries = tries
                 error.httpStatus = download.status
                 if error.code == .imageRefused { error.savedBytes = 0 }
                 guard error.isIncompleteImage && !download.lengthWasAnnounced else { throw error }
                 // Only the end of the connection ended the body: it was truncated, and a retry may bring all of it.
-                var most = request.profile?.configuration.maxAttempts
-                if most == nil { most = await downloader.maxAttempts }
-                guard attempts < most ?? 1 else {
+                var most = request.profile?.configuration.maxTries
+                if most == nil { most = await downloader.maxTries }
+                guard tries < most ?? 1 else {
                     error.code = .connectionLost
                     throw error
                 }

@@ -20,10 +20,10 @@ package final class LoadResult: Sendable {
         return LoadResult(image)
     }
 
-    /// The same image, loaded from a mirror after other attempts.
-    func fromMirror(_ mirror: String, attemptsBefore: Int) -> LoadResult {
+    /// The same image, loaded from a mirror after other tries.
+    func fromMirror(_ mirror: String, triesBefore: Int) -> LoadResult {
         var image = image
-        image.attempts += attemptsBefore
+        image.tries += triesBefore
         image.details.append("from the mirror \(mirror)")
         return LoadResult(image)
     }
@@ -45,7 +45,7 @@ extension LoadedImage {
     /// As a request has brought or confirmed it.
     func requested(by download: DownloadedImage) -> LoadedImage {
         var image = self
-        (image.httpStatus, image.attempts, image.timing) = (download.status, download.attempts, download.timing)
+        (image.httpStatus, image.tries, image.timing) = (download.status, download.tries, download.timing)
         return image
     }
 
@@ -56,7 +56,7 @@ extension LoadedImage {
     ) {
         self.init(
             url: request.url, key: request.key, path: path, info: info, byteCount: size, sha256: digest?.bytes,
-            cacheType: cacheType, outcome: outcome, httpStatus: nil, attempts: 0, details: info.warnings)
+            cacheType: cacheType, outcome: outcome, httpStatus: nil, tries: 0, details: info.warnings)
         guard request.usesMemory else { return }
         self.bytes = bytes
         decodeOptions.scale = ImageScale.factor(forKey: request.key)

@@ -21,7 +21,7 @@ public struct LoadedImage: Sendable {
     /// The status code of the response; nil without a request.
     public var httpStatus: Int?
     /// How often the URL was requested, not counting redirects; 0 for a hit.
-    public var attempts: Int
+    public var tries: Int
     /// Timing of the last request; nil without one.
     public var timing: DownloadedImage.Timing?
     /// How ``bitmap(options:)`` decodes unless it is told: with the scale of the key, and reduced with the option `scaleDownLargeImages`.
@@ -35,7 +35,7 @@ public struct LoadedImage: Sendable {
     public init(
         url: String, key: String, path: String? = nil, info: ImageInfo, byteCount: Int, sha256: [UInt8]? = nil,
         cacheType: ImageCacheType = .none, outcome: PrefetchOutcome = .downloaded, httpStatus: Int? = nil,
-        attempts: Int = 1, details: [String] = []
+        tries: Int = 1, details: [String] = []
     ) {
         self.url = url
         self.key = key
@@ -46,7 +46,7 @@ public struct LoadedImage: Sendable {
         self.cacheType = cacheType
         self.outcome = outcome
         self.httpStatus = httpStatus
-        self.attempts = attempts
+        self.tries = tries
         self.details = details
     }
 

@@ -62,7 +62,7 @@ final class SharedFailures: Sendable {
             if let found, transfer.isAwaitedHere { add(found, to: question) }
         }
         guard var error = found else { return }
-        error.attempts = 0
+        error.tries = 0
         request.didFail?(error)
         throw error
     }

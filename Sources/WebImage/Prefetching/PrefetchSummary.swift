@@ -12,7 +12,7 @@ public struct PrefetchSummary: Sendable {
     public internal(set) var loaded: [String] = []
     /// URLs that were requested and have no image, in the order in which they ended.
     public internal(set) var failed: [Failure] = []
-    /// URLs that were not requested: on the list of failed URLs, refused, or cancelled.
+    /// URLs that were not requested: on the blacklist, refused, or cancelled.
     public internal(set) var skipped: [Failure] = []
     /// Whether the list was cancelled; then the rest of its URLs is in none of the lists.
     public internal(set) var isCancelled = false
@@ -31,7 +31,7 @@ public struct PrefetchSummary: Sendable {
         case .success: loaded.append(url)
         case .failure(let error):
             let failure = Failure(url: url, error: error)
-            if error.attempts > 0 { failed.append(failure) } else { skipped.append(failure) }
+            if error.tries > 0 { failed.append(failure) } else { skipped.append(failure) }
         }
     }
 }

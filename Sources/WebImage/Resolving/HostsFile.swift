@@ -8,14 +8,14 @@ struct HostsFile {
     private let path: String
     private var names: [ByteText: [IPAddress]] = [:]
     private var version = FileVersion.none
-    private var nextLook = -Double.infinity
+    private var nextCheck = -Double.infinity
 
     init(path: String = "/etc/hosts") { self.path = path }
 
     /// * `name`: in lower case, without a final dot.
     mutating func addresses(of name: String, now: Double) -> [IPAddress]? {
-        if now >= nextLook {
-            nextLook = now + Self.interval
+        if now >= nextCheck {
+            nextCheck = now + Self.interval
             let current = FileVersion(of: path)
             if current != version {
                 version = current

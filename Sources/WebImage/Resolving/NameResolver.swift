@@ -86,7 +86,7 @@ final class NameResolver {
     /// Seconds after which a query is repeated, at the next resolver if there is one.
     static let timeout = 2.0
     /// Seconds for which its answer is taken, repeated or not, as by glibc (resolv.conf(5), `timeout`).
-    static let patience = 5.0
+    static let answerTimeout = 5.0
     /// Seconds between two queries for a name that failed, doubled up to the second.
     private static let firstPause = 1.0, longestPause = 8.0
     /// Seconds for which names wait for their query at most, with a resolver that is not slow.
@@ -97,7 +97,7 @@ final class NameResolver {
     private static let shortestFailure = 1.0
 
     private let settings: Settings
-    private let servers: NameServers
+    private let servers: Resolvers
     private var window = QueryWindow(timeout: NameResolver.timeout)
     private var witness = NameWitness()
     private var families: LocalFamilies
@@ -120,8 +120,8 @@ final class NameResolver {
 
     init(_ settings: Settings, sockets: NameSockets) {
         self.settings = settings
-        servers = NameServers(
-            settings.servers, file: settings.resolverFile, timeout: Self.patience, sockets: sockets)
+        servers = Resolvers(
+            settings.servers, file: settings.resolverFile, timeout: Self.answerTimeout, sockets: sockets)
         families = LocalFamilies(settings.families)
         hosts = HostsFile(path: settings.hostsFile)
     }
@@ -210,7 +210,7 @@ final class NameResolver {
 
     private func ask(now: Double) {
         if let (name, family) = witness.take(window, now: now) {
-            _ = send(name, family, after: nil, of: nil, part: 0, attempt: .later, now: now)
+            _ = send(name, family, after: nil, of: nil, part: 0, turn: .later, now: now)
         }
         while window.mayAsk(now: now), let (question, part) = next() {
             guard !question.isForgotten, question.parts[part].end == nil else { continue }
@@ -218,7 +218,7 @@ final class NameResolver {
             question.parts[part].queries += 1
             question.parts[part].server = send(
                 question.name.text, asked.family, after: asked.server, of: question, part: part,
-                attempt: asked.queries == 0 ? .first : asked.queries == 1 ? .second : .later, now: now)
+                turn: asked.queries == 0 ? .first : asked.queries == 1 ? .second : .later, now: now)
         }
     }
 
@@ -232,15 +232,15 @@ final class NameResolver {
     /// * `last`: the one that was asked before.
     private func send(
         _ name: String, _ family: AddressFamily, after last: Int?, of question: Question?, part: Int,
-        attempt: QueryWindow.Attempt, now: Double
+        turn: QueryWindow.Turn, now: Double
     ) -> Int {
         nextNumber += 1
         let number = nextNumber
         counts.queries += 1
-        if attempt != .first { repeating += 1 }
+        if turn != .first { repeating += 1 }
         let server = servers.ask(name, family, number: number, after: last, now: now)
         flights[number] = Flight(
-            question: question, part: part, ticket: window.began(attempt, now: now), server: server)
+            question: question, part: part, ticket: window.began(turn, now: now), server: server)
         recent.append((number, now))
         return server
     }
@@ -282,7 +282,7 @@ final class NameResolver {
 
     /// When ``turn(now:)`` is due; infinity: never by itself.
     func nextWake(now: Double) -> Double {
-        var next = min(servers.nextLook, repetitions.min?.time ?? .infinity, late.min?.time ?? .infinity)
+        var next = min(servers.nextCheck, repetitions.min?.time ?? .infinity, late.min?.time ?? .infinity)
         next = min(next, witness.nextWake(window), recent.first.map { $0.began + Self.timeout } ?? .infinity)
         if !ready.isEmpty || !again.isEmpty { next = min(next, window.mayAsk(now: now) ? now : window.nextTime) }
         return next
@@ -311,7 +311,7 @@ final class NameResolver {
         take(reply, of: question, flight, now: now)
     }
 
-    private func leave(_ flight: Flight) { if flight.ticket.attempt != .first { repeating -= 1 } }
+    private func leave(_ flight: Flight) { if flight.ticket.turn != .first { repeating -= 1 } }
 
     private func take(_ reply: NameReply, of question: Question, _ flight: Flight, now: Double) {
         guard !question.isForgotten, question.parts[flight.part].end == nil else { return }

@@ -19,14 +19,14 @@ struct QueryWindow {
     }
 
     /// Which query for its name and family it is.
-    enum Attempt {
+    enum Turn {
         case first, second, later
     }
 
     /// A query in flight, from ``began(_:now:)``.
     struct Ticket: Equatable {
         fileprivate let number: Int
-        let attempt: Attempt
+        let turn: Turn
         let began: Double
         /// Nil if it is not judged.
         fileprivate let cohort: Int?
@@ -89,7 +89,7 @@ struct QueryWindow {
     private(set) var answeredAt = -Double.infinity
     /// Since when the resolver has answered nothing; nil while it answers.
     private(set) var silentSince: Double?
-    /// When the last silence ended: a name's patience counts from then, since nothing was learned of it before.
+    /// When the last silence ended: a name's timeout counts from then, since nothing was learned of it before.
     private(set) var answersSince = -Double.infinity
 
     init(timeout: Double = 2) { self.timeout = timeout }
@@ -112,11 +112,11 @@ struct QueryWindow {
     var nextTime: Double { silentSince == nil ? .infinity : nextProbe }
 
     /// A query is sent.
-    mutating func began(_ attempt: Attempt, now: Double) -> Ticket {
+    mutating func began(_ turn: Turn, now: Double) -> Ticket {
         if flying.isEmpty, timeoutsSinceAnswer == 0 || now - endedAt >= Self.silence {
             (dueSince, timeoutsSinceAnswer) = (now, 0)
         }
-        if attempt == .first {
+        if turn == .first {
             let isFull = cohorts.last.map { $0.size >= max(limit, Self.smallestCohort) } ?? true
             if isFull { cohorts.append(Cohort()) }
             cohorts[cohorts.count - 1].size += 1
@@ -127,8 +127,8 @@ struct QueryWindow {
             }
         }
         nextNumber += 1
-        let cohort = attempt == .first ? firstCohort + cohorts.count - 1 : nil
-        let ticket = Ticket(number: nextNumber, attempt: attempt, began: now, cohort: cohort)
+        let cohort = turn == .first ? firstCohort + cohorts.count - 1 : nil
+        let ticket = Ticket(number: nextNumber, turn: turn, began: now, cohort: cohort)
         flying.append(ticket)
         peak = max(peak, flying.count)
         if silentSince != nil { nextProbe = now + Self.probeInterval }
@@ -146,7 +146,7 @@ struct QueryWindow {
         let isLimiting = silentSince == nil && isFilled
         remove(ticket)
         endedAt = now
-        if ticket.attempt == .second, silentSince == nil {
+        if ticket.turn == .second, silentSince == nil {
             secondQueries += 1
             // At the start each counts for as much as those before it.
             let weight = max(Self.failingAgainWeight, 1 / (secondQueries + 1))

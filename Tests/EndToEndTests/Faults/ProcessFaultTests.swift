@@ -32,7 +32,7 @@ struct ProcessFaultTests {
         let bench = try await FaultBench()
         try await bench.submit(400)
         let workers = try await bench.workers(2)
-        // One that is stopped before it has a name is not given up.
+        // One that is stopped before it has a name is not lost.
         try await until { try await bench.queue.workers.names().count == 2 }
         try await bench.untilFinished(60)
         workers[0].signal(SIGSTOP)
@@ -83,10 +83,10 @@ struct ProcessFaultTests {
         }
         #expect(try await bench.queue.workers.names().count == 2)
         try await bench.expectAllThere(300, workers: workers)
-        // Both had a part in it, and neither was given up.
+        // Both had a part in it, and neither was lost.
         let records = try await bench.queue.workerRecords.all()
         #expect(records.count == 2 && records.allSatisfy { $0.report.finished > 0 && $0.state == .left }, "\(records)")
-        for worker in workers { #expect(!worker.stderr.contains("given up")) }
+        for worker in workers { #expect(!worker.stderr.contains("declared lost")) }
         // The first one prints the time of its own clock: it was wrong.
         #expect(workers[0].stderr.prefix(2) != workers[1].stderr.prefix(2))
     }

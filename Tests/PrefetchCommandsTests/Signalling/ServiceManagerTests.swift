@@ -53,23 +53,23 @@ struct ServiceManagerTests {
         #expect(try interval([:]) == nil)
     }
 
-    @Test("Signs of life go on, and stop where what has to answer hangs")
+    @Test("Watchdog notices go on, and stop where what has to answer hangs")
     func hangs() async throws {
         let socket = NotifySocket()
         let manager = try manager(socket, ["WATCHDOG_USEC": "2000"])
-        let (asked, hung) = (Locked(0), Latch())
+        let (asked, hanging) = (Locked(0), Latch())
         let watch = Task {
             await manager.watch {
                 let count = asked.withLock { asked in
                     asked += 1
                     return asked
                 }
-                if count > 3 { await hung.wait() }
+                if count > 3 { await hanging.wait() }
             }
         }
         defer {
             watch.cancel()
-            hung.open()
+            hanging.open()
         }
         while asked.withLock({ $0 }) < 4 { await Task.yield() }
         #expect(socket.all() == Array(repeating: "WATCHDOG=1", count: 3))

@@ -16,7 +16,7 @@ struct BatchFollowingTests {
     func fromStart() async throws {
         let b = try await batch(4)
         var log = b.follow()
-        try await log.look()
+        try await log.poll()
         #expect(log.lines.isEmpty)
         try await b.settle(2, .httpError)
         try await log.read(2)
@@ -26,7 +26,7 @@ struct BatchFollowingTests {
         try await b.settle(1, .badImage)
         let end = ["didFinish 2, 2", "completion 4, 2"]
         let first = b.lines(1, 2, .httpError) + b.lines(2, 0)
-        // The last two ended between two looks, or not: both orders are right, but the counts are these.
+        // The last two ended between two readings, or not: both orders are right, but the counts are these.
         let lines = try await log.readToEnd()
         let either = [b.lines(3, 3, .hit) + b.lines(4, 1, .badImage), b.lines(3, 1, .badImage) + b.lines(4, 3, .hit)]
         #expect(either.contains { lines == first + $0 + end }, "\(lines)")
@@ -39,7 +39,7 @@ struct BatchFollowingTests {
         try await b.settle(4, .timeout)
         try await b.settle(1)
         var present = b.follow(from: .present)
-        try await present.look()
+        try await present.poll()
         #expect(present.lines == ["progress 2/5"])
         var start = b.follow()
         try await start.read(4)
@@ -99,9 +99,9 @@ struct BatchFollowingTests {
     func gone() async throws {
         let b = try await batch(2)
         var none = FollowerLog(BatchEventReader(queue: b.queue, batch: "none", from: .beginning))
-        await #expect { try await none.look() } throws: { ($0 as? PrefetchError)?.kind == .notFound }
+        await #expect { try await none.poll() } throws: { ($0 as? PrefetchError)?.kind == .notFound }
         var log = b.follow()
-        try await log.look()
+        try await log.poll()
         _ = try await b.queue.redis.read([["DEL", RedisArgument(b.queue.keys.batch(b.id))]])
         await #expect { _ = try await log.readToEnd() } throws: { ($0 as? PrefetchError)?.kind == .notFound }
     }
@@ -167,9 +167,9 @@ struct BatchFollowingTests {
         // A list that is named has to be the right one.
         b.folder.write(Array("http://h/other\n".utf8), to: "other.txt")
         var wrong = b.follow(listPath: b.folder.path("other.txt"))
-        await #expect { try await wrong.look() } throws: { ($0 as? PrefetchError)?.kind == .unreadableList }
+        await #expect { try await wrong.poll() } throws: { ($0 as? PrefetchError)?.kind == .unreadableList }
         var missing = b.follow(listPath: b.folder.path("nowhere.txt"))
-        await #expect { try await missing.look() } throws: { ($0 as? PrefetchError)?.kind == .notFound }
+        await #expect { try await missing.poll() } throws: { ($0 as? PrefetchError)?.kind == .notFound }
     }
 
     @Test("A batch whose outcomes contradict its state is said to be so, not waited for")

@@ -66,8 +66,8 @@ struct FollowerLog {
 
     init(_ following: BatchEventReader) { self.following = following }
 
-    /// Looks once.
-    mutating func look() async throws {
+    /// Polls once.
+    mutating func poll() async throws {
         guard let events = try await following.next() else {
             hasEnded = true
             return
@@ -75,14 +75,14 @@ struct FollowerLog {
         lines += events.map(Self.line)
     }
 
-    /// Looks until there are so many lines.
+    /// Polls until there are so many lines.
     mutating func read(_ count: Int) async throws {
-        while lines.count < count, !hasEnded { try await look() }
+        while lines.count < count, !hasEnded { try await poll() }
     }
 
-    /// Looks until the end.
+    /// Polls until the end.
     mutating func readToEnd() async throws -> [String] {
-        while !hasEnded { try await look() }
+        while !hasEnded { try await poll() }
         return lines
     }
 

@@ -20,7 +20,7 @@ struct FollowingFaultTests {
                 keys: b.queue.keys, waitLimit: nil))
         let notices = Locked<[OutcomeTail.Notice]>([])
         var log = b.follow(on: other) { notice in notices.withLock { $0.append(notice) } }
-        try await log.look()
+        try await log.poll()
         let faults: [FaultProxy.Fault] = [.cutBeforeRequest, .cutBeforeReply, .cutMidReply, .garble]
         for index in 0..<24 {
             let triggered = proxy.triggered
@@ -149,7 +149,7 @@ struct FollowingFaultTests {
         #expect(try await patient.next()?.status.broken == nil)
     }
 
-    @Test("With a patience it gives up as unavailable")
+    @Test("With a timeout it gives up as unavailable")
     func waitLimit() async throws {
         let server = try await RedisServer()
         let b = try await FollowedBatch(on: try FollowedBatch.queue(server.url), 1)

@@ -63,11 +63,11 @@ struct HostileNumbersTests {
     private func readAll(_ f: QueueFixture) async {
         let queue = f.queue
         for id in ["b", "open", "old"] {
-            if let look = try? await queue.views.look(at: id) {
-                _ = look.status.elapsed
-                _ = look.status.didFinish
-                _ = try? await queue.openURLs.oldest(of: look.status)
-                _ = try? await FailureReader(queue: queue, status: look.status).forEach { _ in true }
+            if let snapshot = try? await queue.views.snapshot(of: id) {
+                _ = snapshot.status.elapsed
+                _ = snapshot.status.didFinish
+                _ = try? await queue.openURLs.oldest(of: snapshot.status)
+                _ = try? await FailureReader(queue: queue, status: snapshot.status).forEach { _ in true }
             }
             _ = try? await BatchCheck(queue: queue, batch: id).run()
             _ = try? await BatchChain.read(id, queue: queue)

@@ -40,7 +40,7 @@ struct OpenURLTests {
         let second = try #require(try await fixture.claim("w", 1).first).job
         #expect(first.base == 0 && second.base == 3)
         var retrying = OpenURLNote(batch: "b", index: 1, state: .retrying, claimed: 2_000, elapsed: 1_500)
-        (retrying.remaining, retrying.attempt, retrying.host, retrying.detail) = (
+        (retrying.remaining, retrying.tries, retrying.host, retrying.detail) = (
             9_000, 2, "cdn", "HTTP 503 (Retry-After)"
         )
         let ended = OpenURLNote(batch: "b", index: 0, state: .verifying, claimed: 2_000, elapsed: 10)
@@ -56,7 +56,7 @@ struct OpenURLTests {
         let urls = try await oldest(fixture)
         #expect(urls.map(\.index) == [5, 1])
         #expect(urls.map(\.state) == [.transferring, .retrying])
-        #expect(urls[1].attempt == 2 && urls[1].host == "cdn" && urls[1].detail == "HTTP 503 (Retry-After)")
+        #expect(urls[1].tries == 2 && urls[1].host == "cdn" && urls[1].detail == "HTTP 503 (Retry-After)")
         #expect(urls[1].until! - urls[1].since! == 10_500)
         #expect(urls[0].host == "h" && urls[0].worker == "w" && urls[0].line == 6)
     }
@@ -93,7 +93,7 @@ struct OpenURLTests {
     func notes() throws {
         var note = OpenURLNote(batch: "b", index: 7, state: .retrying, claimed: 5, elapsed: 3)
         #expect(OpenURLNote(note.encoded[...]) == note)
-        (note.remaining, note.attempt, note.host, note.detail) = (0, 3, "h.example", "two words")
+        (note.remaining, note.tries, note.host, note.detail) = (0, 3, "h.example", "two words")
         #expect(OpenURLNote(note.encoded[...]) == note)
         note.host = "h\n" + String(repeating: "x", count: 500)
         note.detail = "a\nb" + String(repeating: "é", count: 500)

@@ -61,7 +61,7 @@ struct ClockTests {
 
         let began = ContinuousClock.now
         bench.shift(-7_200)
-        // Nobody who lives is given up for it.
+        // Nobody who lives is lost for it.
         _ = try await queue.workers.beat(worker: "alive", lease: lease, trouble: false, batches: [], about: [])
         let last = try await queue.workerRecords.all().compactMap(\.leaseLeft).max() ?? 0
         #expect(last <= 2 * lease)

@@ -38,23 +38,23 @@ struct EndingTests {
         try await f.finish(job, "w")
         let second = try await f.claim("v", 1, count: 2).map(\.job).first { $0.batch == "b" }
         try await pass(f)
-        func look() async throws {
+        func read() async throws {
             switch script {
             case "CLAIM": _ = try await f.claim("w", 7)
             case "BEAT":
-                let orders = try await f.queue.workers.beat(
+                let settings = try await f.queue.workers.beat(
                     worker: "w", lease: 60_000, trouble: false,
                     batches: ["b", "other"].map { BatchIdentity(id: $0, nonce: $0) }, about: [])
-                #expect(orders?.batches.map(\.state) == ["cancelled", "running"])
+                #expect(settings?.batches.map(\.state) == ["cancelled", "running"])
             case "PUSH": #expect(try await f.push(offset: 3, sizes: [1]) == .closed("cancelled"))
             case "DUE": try await f.queue.batches.endDue()
             default: _ = try await f.queue.batches.statuses(of: ["other", "b"])
             }
         }
-        try await look()
+        try await read()
         let ended = try await f.field("ended", of: "b")
         #expect(ended != nil)
-        try await look()
+        try await read()
         #expect(try await f.field("ended", of: "b") == ended)
         let status = try #require(try await f.queue.batches.status(of: "b"))
         #expect(status.state == .cancelled && status.endedBy == .deadline)
@@ -89,7 +89,7 @@ struct EndingTests {
         if ending == "done" { #expect(try await f.queue.batches.status(of: "b")?.endedBy == nil) }
     }
 
-    @Test("Many that are due at once are all ended by those who look")
+    @Test("Many that are due at once are all ended by those who read")
     func many() async throws {
         let f = try await QueueFixture()
         var ids: [String] = []

@@ -6,7 +6,7 @@ import WebImage
 @testable import Prefetch
 @testable import Queue
 
-@Suite("The list of failed URLs", .timeLimit(.minutes(5)))
+@Suite("The blacklist", .timeLimit(.minutes(5)))
 struct FailedURLsTests {
     private func all(_ f: QueueFixture) async throws -> [String] {
         var urls: [String] = []
@@ -24,7 +24,7 @@ struct FailedURLsTests {
         #expect(try await f.queue.failedURLs.add(["http://h/a", "http://h/c"]) == 1)
         #expect(try await f.queue.failedURLs.add([]) == 0)
         #expect(try await all(f) == ["http://h/a", "http://h/b", "http://h/c"])
-        // The oldest date there can be, left behind by an SREM by hand, and beside a member: no look may let these lapse.
+        // The oldest date there can be, left behind by an SREM by hand, and beside a member: no reading may let these lapse.
         try await f.redis(
             "HSET", f.keys.failedMeta, "http://h/d", "1 1 1 1 httpError 404 b no", "http://h/a", "1 1 1 1 x 0 b no")
         #expect(try await f.queue.failedURLs.add(["http://h/d", "http://h/a"]) == 1)
@@ -32,7 +32,7 @@ struct FailedURLsTests {
         let listed = try await f.queue.failedURLs.listed(
             ["http://h/a", "http://h/d", "http://h/x"], ttl: BlacklistTTL(0.001))
         #expect(listed.keys.sorted() == [0, 1])
-        #expect(listed[1] == FailedURLList.Listing(entry: FailedURLEntry(meta: "")))
+        #expect(listed[1] == Blacklist.Listing(entry: FailedURLEntry(meta: "")))
         let found = try await f.queue.failedURLs.find("http://h/d")
         #expect(found.entry == FailedURLEntry(meta: "") && found.at > 1_700_000_000_000)
         #expect(try await f.queue.failedURLs.find("http://h/x").entry == nil)
@@ -144,7 +144,7 @@ struct FailedURLsTests {
             try await f.queue.workers.beat(worker: "w", lease: 60_000, trouble: false, batches: [], about: [])?.unlisted
         }
         #expect(try await beat() == nil)
-        #expect(try await f.queue.failedURLs.limit() == FailedURLList.Limit())
+        #expect(try await f.queue.failedURLs.limit() == Blacklist.Limit())
         try await f.redis("HSET", f.keys.failedLimit, "max", "50")
         #expect(try await beat() == 200)
         #expect(try await state(f)[0] == (["hand"] + (200..<300).map { "u\($0)" }).sorted())

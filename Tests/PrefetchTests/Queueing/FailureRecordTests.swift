@@ -24,7 +24,7 @@ struct FailureRecordTests {
             var item = SettledEntry(position: failure.position, outcome: failure.outcome)
             item.failure = FailureDetail(
                 line: 1, url: "http://h/", outcome: failure.outcome, httpStatus: failure.status,
-                attempts: failure.tries, detail: "no")
+                tries: failure.tries, detail: "no")
             return item
         }
         return QueueReports.Report(
@@ -49,7 +49,7 @@ struct FailureRecordTests {
         let seconds = try #require(found[200]?.seconds)
         #expect((0...30).contains(seconds))
         func record(_ status: Int?, _ tries: Int) -> FailureRecord {
-            FailureRecord(httpStatus: status, attempts: tries, seconds: seconds)
+            FailureRecord(httpStatus: status, tries: tries, seconds: seconds)
         }
         #expect(
             found == [
@@ -66,7 +66,7 @@ struct FailureRecordTests {
         #expect(try await records(f, 0..<203).count == 3)
         #expect(
             try await records(f, 203..<204) == [
-                203: FailureRecord(attempts: 9, seconds: try await records(f, 203..<204)[203]?.seconds)
+                203: FailureRecord(tries: 9, seconds: try await records(f, 203..<204)[203]?.seconds)
             ])
         try await f.redis("HDEL", keys.skipped("b"), "x")
         #expect(try await f.redis("HGET", keys.records("b"), "1") == f.value("1", in: kept))
@@ -103,7 +103,7 @@ struct FailureRecordTests {
                 // Neighbours differ, so that no entry has two.
                 item.failure = FailureDetail(
                     line: 1, url: "", outcome: .httpError, httpStatus: 400 + (base + position) / every % 100,
-                    attempts: 3, detail: "")
+                    tries: 3, detail: "")
                 return item
             }
             reports.append(
@@ -144,7 +144,7 @@ struct FailureRecordTests {
         let chunk: [UInt8] = [0, 255, 1, 148, 2, 0, 0, 1, 0]
         let (records, isSound) = FailureRecord.decode(chunk)
         #expect(isSound && records.count == 256)
-        #expect(records[255] == FailureRecord(httpStatus: 404, attempts: 2, seconds: 256))
+        #expect(records[255] == FailureRecord(httpStatus: 404, tries: 2, seconds: 256))
         #expect(!FailureRecord.decode(chunk + [1]).isSound && !FailureRecord.decode(chunk + chunk).isSound)
         #expect(!FailureRecord.decode([9, 8, 0, 0, 0, 0, 0, 0, 0]).isSound)
     }

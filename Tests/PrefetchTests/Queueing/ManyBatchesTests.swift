@@ -17,7 +17,7 @@ struct ManyBatchesTests {
         return number.flatMap { Int($0) } ?? 0
     }
 
-    @Test("A thousand batches of 0 to 3 jobs complete once each, and none costs a look at all the others")
+    @Test("A thousand batches of 0 to 3 jobs complete once each, and none costs a reading of all the others")
     func thousand() async throws {
         let server = try await RedisServer()
         let queue = PrefetchQueue(connection: RedisConnection(try RedisConfiguration(url: server.url), name: "test"))

@@ -67,7 +67,7 @@ struct PausingTests {
         #expect(try await f.queue.batches.cancel(batch: "cancelled") == "running")
         for (batch, state) in [("done", "done"), ("sealed", "done"), ("cancelled", "cancelled")] {
             let status = try #require(try await f.queue.batches.status(of: batch))
-            #expect(status.state.rawValue == state && !status.isPaused && !status.isHeld)
+            #expect(status.state.rawValue == state && !status.isPaused && !status.isEffectivelyPaused)
             #expect(try await f.queue.control.pause(.batch(batch)) == .over(state))
             #expect(try await f.queue.control.resume(.batch(batch)) == .over(state))
             #expect(
@@ -90,7 +90,7 @@ struct PausingTests {
         let claims = try await f.claim("w", 1)
         #expect(try await f.queue.control.pause(.queue) == .done(isNew: true))
         #expect(try await f.queue.control.pause(.queue) == .done(isNew: false))
-        #expect(try await f.queue.views.snapshot().orders.isPaused)
+        #expect(try await f.queue.views.snapshot().settings.isPaused)
         #expect(try await rings(f) == 0)
         #expect(try await f.claim("w", 1) == claims)
         #expect(try await f.claim("w", 2, count: 9).isEmpty)
@@ -103,7 +103,7 @@ struct PausingTests {
         #expect(try await rings(f) == 0)
         #expect(try await f.claim("w", 2, count: 9).isEmpty)
         let status = try #require(try await f.queue.batches.status(of: "b"))
-        #expect(status.isQueuePaused && !status.isPaused && status.isHeld)
+        #expect(status.isQueuePaused && !status.isPaused && status.isEffectivelyPaused)
         #expect(try await f.findings("a", "b") == [])
         // Who comes to a paused queue gets nothing either.
         try await f.join("v")
@@ -118,7 +118,7 @@ struct PausingTests {
         #expect(try await f.findings("a", "b") == [])
     }
 
-    @Test("A paused worker claims nothing, is told so with its next sign of life, and others take what there is")
+    @Test("A paused worker claims nothing, is told so with its next heartbeat, and others take what there is")
     func worker() async throws {
         let f = try await QueueFixture()
         try await f.join("w", "v")
@@ -145,8 +145,8 @@ struct PausingTests {
         #expect(try await f.redis("EXISTS", f.keys.worker("none")).int == 0)
     }
 
-    @Test("A sign of life brings what is paused and how many transfers there may be, said to one worker or to all")
-    func orders() async throws {
+    @Test("A heartbeat brings what is paused and how many transfers there may be, said to one worker or to all")
+    func settings() async throws {
         let f = try await QueueFixture()
         try await f.join("w", "v")
         try await f.open("a")
@@ -169,7 +169,7 @@ struct PausingTests {
             try await beat("w")
                 == .init(isQueuePaused: true, ownConcurrency: 64, queueConcurrency: 8, workers: 2, batches: batches))
         #expect(try await beat("v")?.ownConcurrency == nil)
-        #expect(try await f.queue.views.snapshot().orders == .init(isPaused: true, concurrency: 8))
+        #expect(try await f.queue.views.snapshot().settings == .init(isPaused: true, concurrency: 8))
         // One goes back to what all were told; what is said to all afterwards is for all.
         #expect(try await f.queue.control.setConcurrency(nil, worker: "w") == 1)
         #expect(try await beat("w")?.ownConcurrency == nil)
@@ -179,7 +179,7 @@ struct PausingTests {
         #expect(try await beat("w")?.queueConcurrency == 4)
         #expect(try await f.queue.control.setConcurrency(.auto, worker: nil) == 2)
         #expect(try await beat("w")?.queueConcurrency == .auto)
-        #expect(try await f.queue.views.snapshot().orders.concurrency == .auto)
+        #expect(try await f.queue.views.snapshot().settings.concurrency == .auto)
         #expect(try await f.queue.control.setConcurrency(nil, worker: nil) == 2)
         #expect(try await beat("w") == .init(isQueuePaused: true, workers: 2, batches: batches))
         #expect(try await f.redis("EXISTS", f.keys.concurrency, f.keys.worker("none")).int == 0)

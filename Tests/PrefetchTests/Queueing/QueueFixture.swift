@@ -101,7 +101,7 @@ struct QueueFixture {
                 if outcome == .downloaded { item.bytes = 100 }
                 if outcome.isSkipped {
                     item.failure = FailureDetail(
-                        line: job.entries[position].line, url: job.entries[position].url, outcome: outcome, attempts: 1,
+                        line: job.entries[position].line, url: job.entries[position].url, outcome: outcome, tries: 1,
                         detail: "no")
                 }
                 // As a worker does under the default policy.
@@ -134,7 +134,7 @@ struct QueueFixture {
     }
 }
 
-extension FailedURLList {
+extension Blacklist {
     func listed(_ urls: [String]) async throws(RedisError) -> [Int: FailedURLEntry] {
         try await listed(urls, ttl: BlacklistTTL()).mapValues(\.entry)
     }

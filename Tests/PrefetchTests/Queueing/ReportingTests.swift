@@ -154,7 +154,7 @@ struct ReportingTests {
         #expect(
             details[1]
                 == FailureDetail(
-                    line: 2, url: "http://h/b/1", outcome: .badImage, httpStatus: 200, attempts: 1, detail: "no"))
+                    line: 2, url: "http://h/b/1", outcome: .badImage, httpStatus: 200, tries: 1, detail: "no"))
         #expect(try await f.findings("b") == [])
     }
 

@@ -97,11 +97,11 @@ struct RunLimitTests {
         tally.add(.link, milliseconds: 0, of: ["b"])
         for _ in 0..<2 { try await f.queue.hosts.tally(tally, worker: "w", token: "one") }
         try await f.queue.hosts.tally(tally, worker: "w", token: "two")
-        let limits = try #require(try await f.queue.views.look(at: "b")).status.limits
+        let limits = try #require(try await f.queue.views.snapshot(of: "b")).status.limits
         #expect(limits[.servers] == 4_000 && limits[.politeness] == 1_400 && limits.total == 5_400)
         #expect(limits.causes == [.servers, .politeness])
         let number = try #require(LimitCause.allCases.firstIndex(of: .redis))
         try await f.redis("HSET", f.keys.batch("b"), "m\(number)", "-7", "m99", "5", "m0", "x")
-        #expect(try await f.queue.views.look(at: "b")?.status.limits == limits)
+        #expect(try await f.queue.views.snapshot(of: "b")?.status.limits == limits)
     }
 }

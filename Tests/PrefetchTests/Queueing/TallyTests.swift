@@ -31,13 +31,15 @@ struct TallyTests {
         for _ in 0..<3 { try await report(f, job, [.downloaded, .httpError, .httpError], into: &tally) }
         try await report(f, job, [nil, nil, nil, .httpError, .hit], status: 503, into: &tally)
         for _ in 0..<3 { try await f.queue.hosts.tally(tally, worker: "w", token: "one") }
-        let look = try #require(try await f.queue.views.look(at: "b"))
-        #expect(look.httpStatuses == [404: 2, 503: 1])
-        #expect(look.hosts == ["h": BatchSnapshot.Host(finished: 4, skipped: 3, bytes: 100)])
+        let snapshot = try #require(try await f.queue.views.snapshot(of: "b"))
+        #expect(snapshot.httpStatuses == [404: 2, 503: 1])
+        #expect(snapshot.hosts == ["h": BatchSnapshot.Host(finished: 4, skipped: 3, bytes: 100)])
         #expect(
-            look.counts["w"]?.finished == 5 && look.status.counts.finished == 5 && look.status.counts[.httpError] == 3)
+            snapshot.counts["w"]?.finished == 5 && snapshot.status.counts.finished == 5
+                && snapshot.status.counts[.httpError] == 3)
         #expect(
-            look.workers["w"]?.condition == .running && look.workers["w"]?.leaseLeft.map { $0 > 50_000 } == true)
+            snapshot.workers["w"]?.condition == .running && snapshot.workers["w"]?.leaseLeft.map { $0 > 50_000 } == true
+        )
         // The batch ends before its last tally comes, which is counted all the same and leaves Redis with the rest.
         tally = HostTally()
         try await report(f, job, [nil, nil, nil, nil, nil, .timeout], into: &tally)
@@ -45,7 +47,9 @@ struct TallyTests {
         try await f.redis("DEL", f.keys.hosts("b"))
         try await f.queue.hosts.tally(tally, worker: "w", token: "two")
         #expect(
-            try await f.queue.views.look(at: "b")?.hosts == ["h": BatchSnapshot.Host(finished: 1, skipped: 1, bytes: 0)]
+            try await f.queue.views.snapshot(of: "b")?.hosts == [
+                "h": BatchSnapshot.Host(finished: 1, skipped: 1, bytes: 0)
+            ]
         )
         #expect((1...600).contains(try await f.redis("TTL", f.keys.hosts("b")).int ?? 0))
         #expect(try await f.findings("b") == [])
@@ -53,7 +57,7 @@ struct TallyTests {
         #expect(try await f.queue.batches.remove(batch: "b") == .removed)
         try await f.queue.hosts.tally(tally, worker: "w", token: "three")
         #expect(try await f.redis("EXISTS", f.keys.hosts("b"), f.keys.batch("b")).int == 0)
-        #expect(try await f.queue.views.look(at: "b") == nil)
+        #expect(try await f.queue.views.snapshot(of: "b") == nil)
         // Of a worker nobody knows nothing is counted, and it is not made known by it.
         try await f.queue.hosts.tally(tally, worker: "nobody", token: "one")
         #expect(try await f.redis("EXISTS", f.keys.worker("nobody")).int == 0)
@@ -91,7 +95,7 @@ struct TallyTests {
             }
             for _ in 0..<2 { try await f.queue.hosts.tally(tally, worker: worker, token: "one") }
         }
-        let found = try #require(try await f.queue.views.look(at: "b")).status.fetches
+        let found = try #require(try await f.queue.views.snapshot(of: "b")).status.fetches
         #expect(found == expected)
         #expect(found.formats == [.jpeg: 1, .png: 1] && found.sizes == [1, 1, 0, 0, 0, 0])
         // Of positions 0, 1, 4 and 5: tries 1, 2, 2, 3; of the two failures 3 and 1.
@@ -184,7 +188,7 @@ struct TallyTests {
         #expect(try await f.queue.batches.status(of: "b")?.counts.finished == 99)
     }
 
-    @Test("A worker tells what it asked of hosts with its signs of life and as it leaves, and nothing of hits")
+    @Test("A worker tells what it asked of hosts with its heartbeats and as it leaves, and nothing of hits")
     func worker() async throws {
         let f = try await WorkerFixture()
         f.origin.setFallback { _ in OriginResponse(status: 404) }
@@ -199,11 +203,11 @@ struct TallyTests {
             $0.name = "first"
             $0.maxConcurrentDownloads = 2
         }.run()
-        let look = try #require(try await queue.views.look(at: first))
+        let snapshot = try #require(try await queue.views.snapshot(of: first))
         let host = try #require(HostTally.host(of: urls[0]))
-        #expect(look.hosts == [host: BatchSnapshot.Host(finished: 30, skipped: 10, bytes: counts.bytes)])
-        #expect(look.httpStatuses == [404: 10] && look.status.counts == counts)
-        let fetches = look.status.fetches
+        #expect(snapshot.hosts == [host: BatchSnapshot.Host(finished: 30, skipped: 10, bytes: counts.bytes)])
+        #expect(snapshot.httpStatuses == [404: 10] && snapshot.status.counts == counts)
+        let fetches = snapshot.status.fetches
         #expect(fetches.formats == [.png: 20] && fetches.sizes == [20, 0, 0, 0, 0, 0])
         #expect(fetches.successfulTries == 20 && fetches.failedTries == 10 && fetches.durations.total == 20)
         #expect((1..<20).contains(fetches.reused))
@@ -213,7 +217,7 @@ struct TallyTests {
         let second = try await f.submit(urls, to: queue, jobSize: 4)
         let again = try await f.worker { $0.name = "second" }.run()
         #expect(again[.hit] == 20 && again[.blacklisted] == 10)
-        #expect(try await queue.views.look(at: second)?.hosts == [:])
+        #expect(try await queue.views.snapshot(of: second)?.hosts == [:])
         let told = try await queue.redis.read(
             ["first", "second"].map { ["HEXISTS", RedisArgument(queue.keys.worker($0)), "tallied"] })
         #expect(told.map(\.int) == [1, 0])
@@ -229,7 +233,7 @@ struct TallyTests {
         #expect(HostTally.host(of: url) == host)
     }
 
-    @Test("The commands of a look do not depend on the number of URLs")
+    @Test("The commands of a snapshot do not depend on the number of URLs")
     func cost() async throws {
         let f = try await QueueFixture()
         var costs: [Int] = []
@@ -240,14 +244,14 @@ struct TallyTests {
             try await f.redis("HSET", f.keys.batch(id), "finished", String(total), "o1", String(total))
             try await f.redis("HSET", f.keys.workerCounts(id), "w:1", String(total))
             // Private to this test: the server is shared, so commands are counted by the one script that runs.
-            _ = try await f.queue.views.look(at: id)
+            _ = try await f.queue.views.snapshot(of: id)
             // The shortest of some is what it costs; the others waited for a processor.
             var shortest = Duration.seconds(60)
             for _ in 0..<10 {
                 let began = ContinuousClock.now
-                let look = try #require(try await f.queue.views.look(at: id))
+                let snapshot = try #require(try await f.queue.views.snapshot(of: id))
                 shortest = min(shortest, ContinuousClock.now - began)
-                #expect(look.status.total == total && look.counts["w"]?.finished == total)
+                #expect(snapshot.status.total == total && snapshot.counts["w"]?.finished == total)
             }
             costs.append(Int(shortest / .microseconds(1)))
         }

@@ -97,7 +97,7 @@ struct WorkerScriptTests {
         #expect(try await f.findings("b") == [])
     }
 
-    @Test("REAP gives jobs back to the front, counts a delivery for each, and the dead worker is told")
+    @Test("REAP gives jobs back to the front, counts a delivery for each, and the lost worker is told")
     func reap() async throws {
         let f = try await QueueFixture()
         try await f.fill(sizes: [1, 1, 1])

@@ -69,7 +69,7 @@ struct BatchNameTests {
         #expect(try await f.findings("same") == [])
     }
 
-    @Test("A split, a check and a look at the oldest URLs pass over jobs of the earlier batch")
+    @Test("A split, a check and a reading of the oldest URLs pass over jobs of the earlier batch")
     func lateSplit() async throws {
         let f = try await QueueFixture()
         try await f.join("w")
@@ -92,9 +92,9 @@ struct BatchNameTests {
         try await f.join("w")
         try await open(f, nonce: "second")
         let batches = [BatchIdentity(id: "same", nonce: "first"), BatchIdentity(id: "same", nonce: "second")]
-        let orders = try await f.queue.workers.beat(
+        let settings = try await f.queue.workers.beat(
             worker: "w", lease: 60_000, trouble: false, batches: batches, about: [])
-        #expect(orders?.batches.map(\.state) == ["gone", "running"])
+        #expect(settings?.batches.map(\.state) == ["gone", "running"])
     }
 
     @Test("A worker that lives on goes by the later batch's options and asks again for what failed in the earlier one")

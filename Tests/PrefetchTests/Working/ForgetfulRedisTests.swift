@@ -108,10 +108,10 @@ struct ForgetfulRedisTests {
             repeat t = redis.call('TIME') until t[1] * 1000 + t[2] / 1000 > stop
             """
         // Before the script: what it says as it connects may be answered with BUSY too.
-        let look = RedisConnection(configuration, name: "look")
-        _ = try await look.command(["PING"])
+        let probe = RedisConnection(configuration, name: "probe")
+        _ = try await probe.command(["PING"])
         let script = Task { try await other.command(["EVAL", RedisArgument(work), "0"]) }
-        try await until { try await look.pipeline([["GET", "x"]])[0].error?.code == "BUSY" }
+        try await until { try await probe.pipeline([["GET", "x"]])[0].error?.code == "BUSY" }
         #expect(try await queue.batches.status(of: "none") == nil)
         #expect(try await queue.catalog.running() == [])
         _ = try await script.value

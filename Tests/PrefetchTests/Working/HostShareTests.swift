@@ -31,7 +31,7 @@ struct HostShareTests {
         #expect(try await share(queue, "a", running: 0, wanted: 4) == 4)
         #expect(try await share(queue, "a", running: 4, wanted: 6) == 6)
         #expect(try await share(queue, "b", running: 0, wanted: 6) == 0)
-        // Told to have three; what it has under way stays counted until it says that it has ended.
+        // Told to have three; what it has in flight stays counted until it says that it has ended.
         #expect(try await share(queue, "a", running: 6, wanted: 6) == 3)
         #expect(try await share(queue, "b", running: 0, wanted: 6) == 0)
         #expect(try await share(queue, "a", running: 4, wanted: 6) == 3)
@@ -121,7 +121,7 @@ struct HostShareTests {
                 for worker in workers { group.addTask { _ = try? await worker.run() } }
             }
         }
-        // Each that is answered makes room for one other, whoever has it: six are under way until fewer are left.
+        // Each that is answered makes room for one other, whoever has it: six are in flight until fewer are left.
         for count in 0..<paths.count {
             await fixture.origin.waitForRequests(min(6 + count, paths.count))
             let open = fixture.origin.requests.map(\.path).dropFirst(count)

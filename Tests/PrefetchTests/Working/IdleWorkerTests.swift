@@ -17,7 +17,7 @@ struct IdleWorkerTests {
         }
     }
 
-    @Test("Is woken by a batch: it does not sleep on until its look at the bell ends by itself")
+    @Test("Is woken by a batch: it does not sleep on until its wait for the bell ends by itself")
     func wakes() async throws {
         let fixture = try await WorkerFixture()
         let queue = try fixture.queue()
@@ -35,7 +35,7 @@ struct IdleWorkerTests {
                     status = try #require(try await queue.batches.status(of: id))
                 }
                 #expect(status.counts[.notCached] == 1)
-                // The look at the bell lasts 5 s, and all three had just begun theirs.
+                // The wait for the bell lasts 5 s, and all three had just begun theirs.
                 #expect(status.ended - status.created < 4_000)
             }
             // Nobody is left with a job, or spins: all sleep again.

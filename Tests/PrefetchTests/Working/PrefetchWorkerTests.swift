@@ -134,7 +134,7 @@ struct PrefetchWorkerTests {
         }
         let run = Task { try await fixture.worker().run() }
         for path in silent { await fixture.origin.waitForRequests(1, to: path) }
-        // All three are under way, and another batch goes past them.
+        // All three are in flight, and another batch goes past them.
         let other = try await fixture.submit((0..<40).map { fixture.origin.url("/\($0).png") }, to: queue)
         #expect(try await becomes { try await queue.batches.status(of: other)?.state == .done })
         #expect(try await queue.batches.status(of: suspects)?.counts.finished == 0)
@@ -210,7 +210,7 @@ struct PrefetchWorkerTests {
         let run = Task { try await worker.run() }
         await paused.wait()
         #expect(try await queue.batches.status(of: id)?.counts.finished == 0)
-        // Busy while a look at it is under way.
+        // Busy while it is being checked.
         #expect(await becomes { umount2(images, 0) == 0 })
         let counts = try await run.value
         #expect(counts[.downloaded] == 10)

@@ -23,7 +23,7 @@ struct RedisDenialTests {
             queue: name, at: url,
             downloads: {
                 $0.addressPolicy = AddressPolicy(allow: ["0.0.0.0/0", "::/0"].compactMap { CIDR($0) })
-                $0.maxAttempts = 1
+                $0.maxTries = 1
             })
         _ = try await worker.run()
         var endings: [String: Ending] = [:]
@@ -83,7 +83,7 @@ struct RedisDenialTests {
         let queue = try fixture.queue(name, at: cluster.url(owner))
         let first = try await fixture.submit([fixture.origin.url("/held.png")], to: queue)
         let worker = try fixture.worker(
-            queue: name, at: cluster.url(owner), downloads: { $0.maxAttempts = 1 })
+            queue: name, at: cluster.url(owner), downloads: { $0.maxTries = 1 })
         async let counts = worker.run()
         while fixture.origin.requests.isEmpty { try await Task.sleep(for: .milliseconds(2)) }
         // A node nobody has heard of takes the slot.

@@ -76,7 +76,7 @@ struct RefusedReportTests {
         _ = try await run.value
     }
 
-    @Test("The list of failed URLs may be broken: the outcomes count all the same")
+    @Test("The blacklist may be broken: the outcomes count all the same")
     func brokenList() async throws {
         let f = try await QueueFixture()
         try await f.fill(sizes: [1])
@@ -142,9 +142,9 @@ struct RefusedReportTests {
         try await f.redis("SET", f.keys.batch("a"), "x")
         _ = try await f.queue.batches.cancel(batch: "b")
         let batches = ["a", "b"].map { BatchIdentity(id: $0, nonce: $0) }
-        let orders = try await f.queue.workers.beat(
+        let settings = try await f.queue.workers.beat(
             worker: "w", lease: 60_000, trouble: false, batches: batches, about: [])
-        #expect(orders?.batches.map(\.state) == ["running", "cancelled"])
+        #expect(settings?.batches.map(\.state) == ["running", "cancelled"])
     }
 
     @Test("A claim that its worker names at no heartbeat is found by the check, and goes back with the second one")
@@ -155,9 +155,9 @@ struct RefusedReportTests {
         let claims = try await f.claim("w", 1, count: 2)
         func beat(_ sequence: Int, _ names: [String]) async throws {
             let known = QueueWorkers.KnownClaims(sequence: sequence, names: names)
-            let orders = try await f.queue.workers.beat(
+            let settings = try await f.queue.workers.beat(
                 worker: "w", lease: 60_000, trouble: false, batches: [], claims: known, about: [])
-            #expect(orders != nil)
+            #expect(settings != nil)
         }
         // The reply to the claim is on its way.
         for _ in 0..<3 { try await beat(0, []) }

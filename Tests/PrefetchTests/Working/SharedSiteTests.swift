@@ -111,9 +111,9 @@ struct SharedSiteTests {
         }
         let queue = try fixture.queue()
         let first = try fixture.worker(
-            parksSilent: false, configure: { $0.maxConcurrentDownloads = 8 }, downloads: { $0.hosts.backsOff = true })
+            freesSilent: false, configure: { $0.maxConcurrentDownloads = 8 }, downloads: { $0.hosts.backsOff = true })
         let second = try fixture.worker(
-            parksSilent: false,
+            freesSilent: false,
             configure: {
                 $0.burst = false
                 $0.maxConcurrentDownloads = 16
@@ -141,7 +141,7 @@ struct SharedSiteTests {
             })
         let states = await downloader.states(of: Set(more)).values
         // Without what the first one knows all sixteen would be on their way.
-        #expect(states.filter { $0.phase == .transferring || $0.phase == .parked }.count <= host.failures, "\(states)")
+        #expect(states.filter { $0.phase == .transferring || $0.phase == .stalled }.count <= host.failures, "\(states)")
         for worker in [first, second] { worker.stop() }
         _ = try await (run.value, other.value)
     }

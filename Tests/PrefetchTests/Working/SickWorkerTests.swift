@@ -28,10 +28,10 @@ struct SickWorkerTests {
     private static let picture = GeneratedImage.png(seed: 4, width: 12, height: 12)
     private static let page = Array("<!DOCTYPE html><html><title>Welcome</title>".utf8)
     /// Long enough for machines with much else to do.
-    private static let patience = 60.0
+    private static let timeout = 60.0
 
     private func comesTrue(_ condition: () async throws -> Bool) async rethrows -> Bool {
-        let end = ContinuousClock.now + .seconds(Self.patience)
+        let end = ContinuousClock.now + .seconds(Self.timeout)
         while ContinuousClock.now < end {
             if try await condition() { return true }
             try? await Task.sleep(for: .milliseconds(10))
@@ -69,7 +69,9 @@ struct SickWorkerTests {
         }
         let gone = try OriginServer()
         await gone.stop()
-        let (silent, names) = (try NameServer { _ in .silence }, try NameServer { .addresses(["127.0.0.1"], to: $0) })
+        let (silent, names) = (
+            try OriginResolver { _ in .silence }, try OriginResolver { .addresses(["127.0.0.1"], to: $0) }
+        )
         let isNamed = sickness == .resolver
         let urls = (0..<900).map { index in
             let host = isNamed ? "host\(index % 60).test" : "127.0.0.\(index % 60 + 1)"

@@ -16,8 +16,8 @@ struct SilentHostTests {
         let worker = try fixture.worker(
             configure: { $0.maxConcurrentDownloads = .auto },
             downloads: {
-                $0.maxParkedDownloads = 1000
-                $0.parkAfter = 0.1
+                $0.maxStalledDownloads = 1000
+                $0.stalledAfter = 0.1
                 $0.downloadTimeout = 100
             })
         // As many as there are slots, each with a URL whose server is silent.

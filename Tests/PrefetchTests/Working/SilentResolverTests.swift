@@ -14,7 +14,7 @@ struct SilentResolverTests {
         fixture.origin.setFallback { _ in
             OriginResponse(body: GeneratedImage.png(seed: 4, width: 12, height: 12))
         }
-        let names = try NameServer { _ in .silence }
+        let names = try OriginResolver { _ in .silence }
         let port = fixture.origin.port
         let urls =
             (0..<40).map { "http://host\($0).test:\(port)/\($0).png" }

@@ -40,7 +40,7 @@ struct WorkerControlTests {
         let queue = try fixture.queue()
         let urls = (0..<60).map { fixture.origin.url("/\($0).png") }
         let id = try await fixture.submit(urls, to: queue, jobSize: 10)
-        let worker = try fixture.worker(parksSilent: false) { $0.maxConcurrentDownloads = 4 }
+        let worker = try fixture.worker(freesSilent: false) { $0.maxConcurrentDownloads = 4 }
         let run = Task { try await worker.run() }
         await fixture.origin.waitForRequests(4)
         #expect(try await queue.control.pause(.batch(id)) == .done(isNew: true))
@@ -77,7 +77,7 @@ struct WorkerControlTests {
         let queue = try fixture.queue()
         let urls = (0..<30).map { fixture.origin.url("/\($0).png") }
         let id = try await fixture.submit(urls, to: queue, jobSize: 30)
-        let worker = try fixture.worker(parksSilent: false) { $0.maxConcurrentDownloads = 2 }
+        let worker = try fixture.worker(freesSilent: false) { $0.maxConcurrentDownloads = 2 }
         let run = Task { try await worker.run() }
         await fixture.origin.waitForRequests(2)
         _ = try await queue.control.pause(.batch(id))
@@ -99,7 +99,7 @@ struct WorkerControlTests {
         let queue = try fixture.queue()
         let one = try await fixture.submit((0..<20).map { fixture.origin.url("/a\($0).png") }, to: queue, jobSize: 2)
         let other = try await fixture.submit((0..<20).map { fixture.origin.url("/b\($0).png") }, to: queue, jobSize: 2)
-        let workers = try (0..<2).map { _ in try fixture.worker(parksSilent: false) { $0.maxConcurrentDownloads = 3 } }
+        let workers = try (0..<2).map { _ in try fixture.worker(freesSilent: false) { $0.maxConcurrentDownloads = 3 } }
         let first = Task { try await workers[0].run() }
         await fixture.origin.waitForRequests(3)
         #expect(try await queue.control.pause(.queue) == .done(isNew: true))
@@ -125,19 +125,21 @@ struct WorkerControlTests {
     func pausedWorker() async throws {
         let fixture = try await WorkerFixture()
         let isOpen = hangingOrigin(fixture)
-        let halts = Locked<[Bool]>([])
+        let pauses = Locked<[Bool]>([])
         let queue = try fixture.queue()
         let id = try await fixture.submit((0..<40).map { fixture.origin.url("/\($0).png") }, to: queue, jobSize: 20)
-        let paused = try fixture.worker(parksSilent: false) { configuration in
+        let paused = try fixture.worker(freesSilent: false) { configuration in
             configuration.maxConcurrentDownloads = 2
-            configuration.onEvent = { if case .halted(let isHalted) = $0 { halts.withLock { $0.append(isHalted) } } }
+            configuration.onEvent = {
+                if case .pausedByCommand(let isPaused) = $0 { pauses.withLock { $0.append(isPaused) } }
+            }
         }
         let run = Task { try await paused.run() }
         await fixture.origin.waitForRequests(2)
         let name = try #require(try await queue.workers.names().first)
         #expect(try await queue.control.pause(.worker(name)) == .done(isNew: true))
         #expect(try await becomes { try await waitingJobs(queue, id) == 2 })
-        #expect(halts.withLock { $0 } == [true])
+        #expect(pauses.withLock { $0 } == [true])
         // The other one does all but the two that hang, whose files it waits for.
         isOpen.withLock { $0 = true }
         let other = try fixture.worker()
@@ -162,13 +164,13 @@ struct WorkerControlTests {
         fixture.origin.route("/busy.png", busy)
         // Its end is no matter of a next try.
         fixture.origin.route("/gone.png", OriginResponse(status: 404, fault: .stallBeforeHeader))
-        let names = try NameServer { _ in .silence }
+        let names = try OriginResolver { _ in .silence }
         let queue = try fixture.queue()
         let urls =
             (["/one.png", "/busy.png"] + (isRefusedLater ? ["/gone.png"] : [])).map { fixture.origin.url($0) }
             + (0..<3).map { "http://host\($0).test:\(fixture.origin.port)/\($0).png" }
         let id = try await fixture.submit(urls, to: queue, jobSize: 6)
-        let worker = try fixture.worker(parksSilent: false) {
+        let worker = try fixture.worker(freesSilent: false) {
             $0.drainTimeout = 600
         } downloads: {
             $0.dnsServers = [names.place]
@@ -203,7 +205,7 @@ struct WorkerControlTests {
         let name = try #require(try await queue.workers.names().first)
         _ = try await queue.control.setConcurrency(3, worker: name)
         _ = try await queue.control.pause(.worker(name))
-        #expect(await becomes { worker.context.registration.orders.isWorkerPaused })
+        #expect(await becomes { worker.context.registration.settings.isWorkerPaused })
         _ = try await queue.workers.reap(worker: name)
         #expect(try await becomes { try await queue.workers.names().contains { $0 != name } })
         let report = try #require(try await queue.views.snapshot().workers.values.first).report
@@ -222,7 +224,7 @@ struct WorkerControlTests {
         let urls = (0..<400).map { fixture.origin.url("/\($0).png") }
         let id = try await fixture.submit(urls, to: queue, jobSize: 5)
         // One that is silent keeps its slot, so that exactly so many hang as there may be.
-        let worker = try fixture.worker(parksSilent: false) { $0.maxConcurrentDownloads = 3 }
+        let worker = try fixture.worker(freesSilent: false) { $0.maxConcurrentDownloads = 3 }
         let run = Task { try await worker.run() }
         await fixture.origin.waitForRequests(3)
         #expect(try await becomes { try await queue.workerRecords.all()[0].report.maxConcurrentDownloads == 3 })
@@ -254,7 +256,7 @@ struct WorkerControlTests {
         let queue = try fixture.queue()
         _ = try await fixture.submit((0..<400).map { fixture.origin.url("/\($0).png") }, to: queue, jobSize: 5)
         let events = Locked<[PrefetchWorker.Event]>([])
-        let worker = try fixture.worker(parksSilent: false) { configuration in
+        let worker = try fixture.worker(freesSilent: false) { configuration in
             configuration.maxConcurrentDownloads = .auto
             configuration.onEvent = { event in events.withLock { $0.append(event) } }
         }
@@ -269,7 +271,7 @@ struct WorkerControlTests {
         #expect(try await report()?.concurrencyReason == nil)
         #expect(try await queue.control.setConcurrency(.auto, worker: nil) == 1)
         #expect(try await becomes { try await report()?.concurrencyReason != nil })
-        #expect(try await queue.views.snapshot(newest: 0).orders.concurrency == .auto)
+        #expect(try await queue.views.snapshot(newest: 0).settings.concurrency == .auto)
         let changes = events.withLock { all in all.filter { if case .concurrency = $0 { true } else { false } } }
         #expect(changes == [.concurrency(20), .concurrency(.auto)])
         open(fixture.origin, isOpen)

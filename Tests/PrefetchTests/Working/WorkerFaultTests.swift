@@ -50,8 +50,8 @@ struct WorkerFaultTests {
         #expect(try await BatchCheck(queue: queue, batch: id).run() == [])
     }
 
-    @Test("A worker whose download thread hangs gives no sign of life: others take its jobs, and it finds that out")
-    func hungThread() async throws {
+    @Test("A worker whose download thread hangs sends no heartbeat: others take its jobs, and it finds that out")
+    func hangingThread() async throws {
         let fixture = try await WorkerFixture()
         fixture.origin.setFallback { _ in
             OriginResponse(body: GeneratedImage.png(seed: 4, width: 12, height: 12), delay: 0.02)
@@ -59,26 +59,26 @@ struct WorkerFaultTests {
         let queue = try fixture.queue()
         let id = try await fixture.submit((0..<400).map { fixture.origin.url("/\($0).png") }, to: queue, jobSize: 8)
         let (lost, hangs, release) = (Latch(), Latch(), Semaphore())
-        let hung = try fixture.worker {
+        let hanging = try fixture.worker {
             ($0.lease, $0.maxConcurrentDownloads) = (1000, 4)
             $0.onEvent = { if case .lost = $0 { lost.open() } }
         }
-        // The hung one still has its locks on the images it was about to fetch.
+        // The hanging one still has its locks on the images it was about to fetch.
         let other = try fixture.worker(waitLimit: .milliseconds(500)) {
             ($0.lease, $0.maxConcurrentDownloads) = (1000, 4)
         }
         let runs = Task {
             try await withThrowingTaskGroup(of: PrefetchCounts.self) { group in
-                for worker in [hung, other] { group.addTask { try await worker.run() } }
+                for worker in [hanging, other] { group.addTask { try await worker.run() } }
                 return try await group.reduce(into: PrefetchCounts()) { $0 += $1 }
             }
         }
         await fixture.origin.waitForRequests(60)
-        let hang = Task { await hung.context.manager.downloader.hang(hangs, until: release) }
+        let hang = Task { await hanging.context.manager.downloader.hang(hangs, until: release) }
         await hangs.wait()
         let began = ContinuousClock.now
         while try await queue.workers.names().count > 1 { try await Task.sleep(for: .milliseconds(10)) }
-        // Its lease, and a look of the other's that comes every third of one; and a busy machine.
+        // Its lease, and a check by the other one that comes every third of one; and a busy machine.
         #expect(ContinuousClock.now - began < .seconds(10))
         while try await queue.batches.status(of: id)?.state != .done { try await Task.sleep(for: .milliseconds(10)) }
         #expect(!lost.isOpen)

@@ -46,7 +46,7 @@ struct WorkerFixture {
     }
 
     func worker(
-        queue: String = "default", cache: String = "cache", at url: String? = nil, parksSilent: Bool = true,
+        queue: String = "default", cache: String = "cache", at url: String? = nil, freesSilent: Bool = true,
         timeout: Duration = .seconds(5), waitLimit: Duration = .seconds(15),
         configure: (inout PrefetchWorker.Configuration) -> Void = { _ in },
         downloads change: (inout ImageDownloader.Configuration) -> Void = { _ in }
@@ -59,7 +59,7 @@ struct WorkerFixture {
         downloads.maxConcurrentDownloads = configuration.maxConcurrentDownloads.initial
         downloads.addressPolicy = AddressPolicy(allow: [CIDR("127.0.0.0/8")!])
         downloads.retryBaseDelay = 0.001
-        if !parksSilent { downloads.parkAfter = 50 }
+        if !freesSilent { downloads.stalledAfter = 50 }
         change(&downloads)
         var images = ImageCache.Configuration()
         images.transferTimeout = waitLimit

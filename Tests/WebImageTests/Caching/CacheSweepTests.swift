@@ -221,7 +221,7 @@ struct CacheSweepTests {
         #expect(try other.sweep.run(SweepRules(maxAge: 0)) != nil)
     }
 
-    @Test("What was replaced, or is being transferred, between the look and the removal stays")
+    @Test("What was replaced, or is being transferred, between the check and the removal stays")
     func changed() async throws {
         let cache = try cache()
         try fill(cache, 3)

@@ -116,9 +116,9 @@ struct TransferLockTests {
     }
 
     @Test(
-        "A process whose transfer lasts is waited for, however long that takes; one that gives no more signs of life is not"
+        "A process whose transfer lasts is waited for, however long that takes; one that sends no more heartbeats is not"
     )
-    func signsOfLife() async throws {
+    func heartbeats() async throws {
         let waitLimit = Duration.milliseconds(400)
         let (holder, other) = (
             try TransferLock(try DiskCache(directory: directory.path), waitLimit: waitLimit),
@@ -152,7 +152,7 @@ struct TransferLockTests {
     func waitLimit() async throws {
         let cache = try DiskCache(directory: directory.path)
         let key = CacheKey("http://h/a")
-        let hung = try await TransferLock(cache).acquire(key)
+        let hanging = try await TransferLock(cache).acquire(key)
         let other = try TransferLock(try DiskCache(directory: directory.path), waitLimit: .milliseconds(50))
         let began = ContinuousClock.now
         let second = try await other.acquire(key)
@@ -160,7 +160,7 @@ struct TransferLockTests {
         second.release()
         // Whoever went on without the lock has not taken it from its owner.
         let third = Task { try await TransferLock(try DiskCache(directory: directory.path)).acquire(key) }
-        hung.release()
+        hanging.release()
         try await third.value.release()
     }
 }

@@ -56,7 +56,7 @@ struct ConcurrencySimulation {
     private struct Transfer {
         var stage = Stage.free
         var host = 0, tries = 1, life = 0
-        var isParked = false
+        var isStalled = false
         var size = 0.0
     }
 
@@ -70,7 +70,7 @@ struct ConcurrencySimulation {
     private var transfers: [Transfer] = []
     private var free: [Int] = []
     private var now = 0.0, virtual = 0.0, movedAt = 0.0
-    private var running = 0, open = 0, receiving = 0, parked = 0
+    private var running = 0, open = 0, receiving = 0, stalled = 0
     /// Connections without a transfer: in all, by host, and hosts in the order of their use.
     private var idle = 0, idleOf: [Int: Int] = [:], idleHosts: [Int] = [], oldestIdle = 0
     private var processorFree = 0.0
@@ -116,7 +116,7 @@ struct ConcurrencySimulation {
 
     private var isOver: Bool {
         guard let urls = world.urls else { return false }
-        return begun >= urls && running + parked + waitingRetries == 0
+        return begun >= urls && running + stalled + waitingRetries == 0
     }
 
     // MARK: Time
@@ -176,9 +176,9 @@ struct ConcurrencySimulation {
         switch event {
         case .packet(_, let number): connect(index, packet: number, life)
         case .stalled:
-            if transfers[index].stage == .connecting, parked < 4096 {
-                transfers[index].isParked = true
-                (running, parked) = (running - 1, parked + 1)
+            if transfers[index].stage == .connecting, stalled < 4096 {
+                transfers[index].isStalled = true
+                (running, stalled) = (running - 1, stalled + 1)
             }
         case .late: if transfers[index].stage == .connecting { didFail(index) }
         case .timedOut: if transfers[index].stage == .connecting { giveUp(index) }
@@ -214,9 +214,9 @@ struct ConcurrencySimulation {
         }
         open += 1
         transfers[index].stage = .waiting
-        if transfers[index].isParked {
-            transfers[index].isParked = false
-            (running, parked) = (running + 1, parked - 1)
+        if transfers[index].isStalled {
+            transfers[index].isStalled = false
+            (running, stalled) = (running + 1, stalled - 1)
         }
         let delay = world.latency * Double.random(in: (1 - world.spread)...(1 + world.spread), using: &random)
         queue.push(.firstByte(index), life: life, at: now + delay)
@@ -283,8 +283,8 @@ struct ConcurrencySimulation {
     }
 
     private mutating func release(_ index: Int) {
-        if transfers[index].isParked { parked -= 1 } else { running -= 1 }
-        transfers[index].isParked = false
+        if transfers[index].isStalled { stalled -= 1 } else { running -= 1 }
+        transfers[index].isStalled = false
         transfers[index].stage = .free
         transfers[index].life += 1
         free.append(index)

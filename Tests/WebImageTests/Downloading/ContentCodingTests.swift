@@ -50,7 +50,7 @@ struct ContentCodingTests {
         for (index, coding) in ["gzip", "deflate", "zstd"].enumerated() {
             server.route("/\(index)", OriginResponse(headers: [("Content-Encoding", coding)], body: body))
             let error = try await makeDownloader().failure(server.url("/\(index)"))
-            #expect(error?.code == .badImageData && error?.attempts == 1, "\(coding)")
+            #expect(error?.code == .badImageData && error?.tries == 1, "\(coding)")
         }
     }
 

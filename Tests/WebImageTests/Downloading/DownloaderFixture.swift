@@ -14,7 +14,7 @@ func makeDownloader(
     configuration.retryMaxDelay = 0.002
     configuration.connectTimeout = 50
     configuration.downloadTimeout = 50
-    configuration.parkAfter = 50
+    configuration.stalledAfter = 50
     change(&configuration)
     return try ImageDownloader(configuration: configuration)
 }
@@ -22,10 +22,10 @@ func makeDownloader(
 extension ImageDownloader {
     /// What a download ended with; nil where it ended well.
     func failure(
-        _ url: String, options: DownloadOptions = [], headers: [HTTPHeader] = [], attemptsUsed: Int = 0
+        _ url: String, options: DownloadOptions = [], headers: [HTTPHeader] = [], triesUsed: Int = 0
     ) async -> WebImageError? {
         do throws(WebImageError) {
-            _ = try await download(url, options: options, headers: headers, attemptsUsed: attemptsUsed)
+            _ = try await download(url, options: options, headers: headers, triesUsed: triesUsed)
             return nil
         } catch {
             return error

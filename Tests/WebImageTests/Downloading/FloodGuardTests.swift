@@ -6,14 +6,14 @@ import Threading
 
 @Suite("Floods that never let curl return", .timeLimit(.minutes(5)))
 struct FloodGuardTests {
-    /// What ``FloodWatch`` says at each look at one call: the thread has used `step` of processor time since the last one, and taken so many
+    /// What ``FloodWatch`` says at each check of one call: the thread has used `step` of processor time since the last one, and taken so many
     /// bytes out of each connection.
-    private func looks(_ reads: [[UInt64: Int64]], step: Duration, calls: [UInt64?]? = nil) -> [UInt64?] {
+    private func checks(_ reads: [[UInt64: Int64]], step: Duration, calls: [UInt64?]? = nil) -> [UInt64?] {
         var (watch, time, taken) = (FloodWatch(), Duration.seconds(100), [UInt64: Int64]())
         return reads.enumerated().map { index, read in
             time += step
             taken.merge(read) { $0 + $1 }
-            return watch.look(call: calls.map { $0[index] } ?? 7, time: time) { taken }
+            return watch.check(call: calls.map { $0[index] } ?? 7, time: time) { taken }
         }
     }
 
@@ -22,26 +22,28 @@ struct FloodGuardTests {
     )
     func one() {
         let flood = [[UInt64]](repeating: [], count: 10).map { _ in [UInt64(1): Int64(5_000_000), 2: 10, 3: 0] }
-        #expect(looks(flood, step: .milliseconds(500)) == [nil, nil, nil, nil, 1, nil, nil, nil, 1, nil])
-        // Fewer looks, as on a machine where a look comes late: three intervals at least.
-        #expect(looks(flood, step: .seconds(30)) == [nil, nil, nil, nil, 1, nil, nil, 1, nil, nil])
+        #expect(checks(flood, step: .milliseconds(500)) == [nil, nil, nil, nil, 1, nil, nil, nil, 1, nil])
+        // Fewer checks, as on a machine where a check comes late: three intervals at least.
+        #expect(checks(flood, step: .seconds(30)) == [nil, nil, nil, nil, 1, nil, nil, 1, nil, nil])
         // The thread hardly runs: its process was stopped, or others have the processor.
-        #expect(looks(flood, step: .milliseconds(100)).allSatisfy { $0 == nil })
+        #expect(checks(flood, step: .milliseconds(100)).allSatisfy { $0 == nil })
     }
 
     @Test("A call that reads many connections in turn, or ends, is left alone")
     func none() {
         let turns = (0..<40).map { [UInt64($0 / 2): Int64(6_000_000)] }
-        #expect(looks(turns, step: .milliseconds(500)).allSatisfy { $0 == nil })
+        #expect(checks(turns, step: .milliseconds(500)).allSatisfy { $0 == nil })
         let shared = (0..<40).map { _ in [UInt64(1): Int64(1_000_000), 2: 1_000_000] }
-        #expect(looks(shared, step: .milliseconds(500)).allSatisfy { $0 == nil })
+        #expect(checks(shared, step: .milliseconds(500)).allSatisfy { $0 == nil })
         let nothing = [[UInt64: Int64]](repeating: [1: 0], count: 40)
-        #expect(looks(nothing, step: .milliseconds(500)).allSatisfy { $0 == nil })
+        #expect(checks(nothing, step: .milliseconds(500)).allSatisfy { $0 == nil })
         let flood = [[UInt64: Int64]](repeating: [1: 5_000_000], count: 40)
         let calls = (0..<40).map { UInt64($0 / 4) }
-        #expect(looks(flood, step: .milliseconds(500), calls: calls).allSatisfy { $0 == nil })
+        #expect(checks(flood, step: .milliseconds(500), calls: calls).allSatisfy { $0 == nil })
         #expect(
-            looks(flood, step: .milliseconds(500), calls: calls.map { $0 % 2 == 0 ? nil : $0 }).allSatisfy { $0 == nil }
+            checks(flood, step: .milliseconds(500), calls: calls.map { $0 % 2 == 0 ? nil : $0 }).allSatisfy {
+                $0 == nil
+            }
         )
     }
 
@@ -82,7 +84,7 @@ struct FloodGuardTests {
         // The host accepts connections, also for workers that have it from another one: probes come every 8 s at least.
         var health = HostHealth()
         health.adopt(HostReport(host: "h", state: .silent, until: 5, since: 0, failures: 10, error: flood))
-        #expect(!health.isAbandoned(since: 0, wasAttempted: false))
+        #expect(!health.isAbandoned(since: 0, wasTried: false))
     }
 
     @Test("A call that reads a flood ends, and other connections stay")

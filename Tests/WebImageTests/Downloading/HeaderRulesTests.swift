@@ -124,13 +124,13 @@ struct HeaderRulesTests {
         }
         for _ in 0..<3 {
             let error = try #require(await failure("/short.jpg"))
-            #expect(error.code == .imageRefused && error.httpStatus == 200 && error.attempts == 1)
+            #expect(error.code == .imageRefused && error.httpStatus == 200 && error.tries == 1)
             #expect(error.savedBytes == 0 && error.outcome == .filtered)
             #expect(error.message == "64 x 48 pixels; the minimum width is 100")
         }
         #expect(server.connectionCount == 1)
         let error = try #require(await failure("/long.jpg"))
-        #expect(error.code == .imageRefused && error.attempts == 1)
+        #expect(error.code == .imageRefused && error.tries == 1)
         #expect((error.savedBytes ?? 0) > 7_000_000, "\(String(describing: error.savedBytes))")
         // Without rules it is another download.
         #expect(try await downloader.download(server.url("/short.jpg")).body.count == image.count + 4_000)

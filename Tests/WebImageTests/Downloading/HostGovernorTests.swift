@@ -65,8 +65,8 @@ struct HostGovernorTests {
     )
     func probesStand() {
         let governor = governor()
-        func probes(since: Double, wasAttempted: Bool = false, now: Double) -> Int {
-            governor.probes(of: "h", standingForURLSince: since, wasAttempted: wasAttempted, now: now)
+        func probes(since: Double, wasTried: Bool = false, now: Double) -> Int {
+            governor.probes(of: "h", standingForURLSince: since, wasTried: wasTried, now: now)
         }
         for _ in 0..<3 { _ = governor.didFail("h", Self.refused, wasReached: false, began: 1, now: 2) }
         #expect(probes(since: 0, now: 2) == 0, "what began before the hold is no probe")
@@ -89,7 +89,7 @@ struct HostGovernorTests {
             now += 61
             #expect(governor.mayBegin("h", rate: nil, running: 0, waiting: 9, now: now))
             _ = governor.didFail("h", silence, wasReached: true, began: now, now: now)
-            #expect(probes(since: 0, wasAttempted: true, now: now) == count)
+            #expect(probes(since: 0, wasTried: true, now: now) == count)
             #expect(probes(since: 0, now: now) == (count < 3 ? 0 : 3), "others prove nothing about it")
         }
         governor.didAnswer("h", Self.status(404), firstByte: nil, began: now, running: 1, maxWait: 60, now: now)
@@ -126,12 +126,12 @@ struct HostGovernorTests {
             governor.adopt([report], now: now)
         }
         adopt(until: 11, now: 10)
-        #expect(governor.probes(of: "h", standingForURLSince: 5, wasAttempted: false, now: 10) == 0)
+        #expect(governor.probes(of: "h", standingForURLSince: 5, wasTried: false, now: 10) == 0)
         adopt(until: 11, now: 10.5)
-        #expect(governor.probes(of: "h", standingForURLSince: 5, wasAttempted: false, now: 10.5) == 0)
+        #expect(governor.probes(of: "h", standingForURLSince: 5, wasTried: false, now: 10.5) == 0)
         adopt(until: 13, now: 11.1)
-        #expect(governor.probes(of: "h", standingForURLSince: 5, wasAttempted: false, now: 11.1) == 1)
-        #expect(governor.probes(of: "h", standingForURLSince: 12, wasAttempted: false, now: 11.1) == 0)
+        #expect(governor.probes(of: "h", standingForURLSince: 5, wasTried: false, now: 11.1) == 1)
+        #expect(governor.probes(of: "h", standingForURLSince: 12, wasTried: false, now: 11.1) == 0)
     }
 
     @Test("Without others a governor keeps to its rate by itself")
@@ -178,7 +178,7 @@ struct HostGovernorTests {
     }
 
     @Test(
-        "A host that gives no answer is left alone but for probes ever further apart, and given up after its patience")
+        "A host that gives no answer gets nothing but probes ever further apart, and is given up after its wait limit")
     func silence() throws {
         let governor = governor(waitLimit: 5)
         for index in 0..<3 {
@@ -197,19 +197,19 @@ struct HostGovernorTests {
         #expect(governor.didFail("a", Self.refused, wasReached: false, began: 1, now: 1.1) == .host)
         #expect(!governor.mayBegin("a", rate: nil, running: 0, waiting: 9, now: 3))
         #expect(governor.mayBegin("a", rate: nil, running: 0, waiting: 9, now: 3.1))
-        #expect(governor.refusal(of: "a", arrivedAt: 0, wasAttempted: false, triesLeft: nil, now: 4.9) == nil)
-        // The probe is still on its way when the patience ends: others end as the last one did.
+        #expect(governor.refusal(of: "a", arrivedAt: 0, wasTried: false, triesLeft: nil, now: 4.9) == nil)
+        // The probe is still on its way when the wait limit ends: others end as the last one did.
         #expect(governor.isAbandoned("a", now: 5))
-        let refusal = try #require(governor.refusal(of: "a", arrivedAt: 0, wasAttempted: false, triesLeft: nil, now: 5))
+        let refusal = try #require(governor.refusal(of: "a", arrivedAt: 0, wasTried: false, triesLeft: nil, now: 5))
         #expect(refusal.code == .cannotConnectToHost && !refusal.isTransient)
         #expect(refusal.message == "the host has given no answer for 5 s: refused")
         #expect(governor.didFail("a", Self.refused, wasReached: false, began: 3.1, now: 5.1) != .host)
-        #expect(governor.refusal(of: "a", arrivedAt: 0, wasAttempted: false, triesLeft: nil, now: 9) != nil)
+        #expect(governor.refusal(of: "a", arrivedAt: 0, wasTried: false, triesLeft: nil, now: 9) != nil)
         // Four seconds later one of them may look again.
-        #expect(governor.refusal(of: "a", arrivedAt: 0, wasAttempted: false, triesLeft: nil, now: 9.2) == nil)
+        #expect(governor.refusal(of: "a", arrivedAt: 0, wasTried: false, triesLeft: nil, now: 9.2) == nil)
         #expect(governor.mayBegin("a", rate: nil, running: 0, waiting: 1, now: 9.2))
         governor.didAnswer("a", nil, firstByte: 0.1, began: 9.2, running: 1, maxWait: 60, now: 9.3)
-        #expect(governor.refusal(of: "a", arrivedAt: 0, wasAttempted: false, triesLeft: nil, now: 9.3) == nil)
+        #expect(governor.refusal(of: "a", arrivedAt: 0, wasTried: false, triesLeft: nil, now: 9.3) == nil)
         #expect(governor.nextDue(now: 9.3) == "a")
         #expect(governor.mayBegin("a", rate: nil, running: 0, waiting: 9, now: 9.3))
     }
@@ -390,7 +390,7 @@ struct HostGovernorTests {
         #expect(governor.mayBegin("a", rate: nil, running: 32, waiting: 1, now: 2))
     }
 
-    @Test("What one finds out is told to others, who leave the host alone as well and go on with it")
+    @Test("What one finds out is told to others, whose back-off begins and ends with it")
     func news() throws {
         let (first, second) = (governor(isShared: true), governor(isShared: true))
         for _ in 0..<3 { _ = first.didFail("a", Self.refused, wasReached: false, began: 0, now: 0) }
@@ -419,7 +419,7 @@ struct HostGovernorTests {
         #expect(governor.mayBegin("h", rate: nil, running: 0, waiting: 1, now: 2.5))
         let noByte = WebImageError(.timedOut, "no byte", isTransient: true)
         _ = governor.didFail("h", noByte, wasReached: true, began: 2.5, now: 7)
-        let refusal = governor.refusal(of: "h", arrivedAt: 0, wasAttempted: false, triesLeft: nil, now: 7.5)
+        let refusal = governor.refusal(of: "h", arrivedAt: 0, wasTried: false, triesLeft: nil, now: 7.5)
         #expect(
             refusal?.code == .cannotFindHost && refusal?.message == "the host has given no answer for 6 s: no such name"
         )
@@ -429,7 +429,7 @@ struct HostGovernorTests {
         _ = governor.mayBegin("n", rate: nil, running: 0, waiting: 1, now: 9.5)
         _ = governor.didFail("n", noByte, wasReached: true, began: 9.5, now: 10)
         #expect(
-            governor.refusal(of: "n", arrivedAt: 0, wasAttempted: false, triesLeft: nil, now: 10.5)?.code
+            governor.refusal(of: "n", arrivedAt: 0, wasTried: false, triesLeft: nil, now: 10.5)?.code
                 == .cannotFindHost)
     }
 
@@ -439,8 +439,8 @@ struct HostGovernorTests {
     func reached() {
         let governor = governor(waitLimit: 5)
         let noAnswer = WebImageError(.timedOut, "no header line for 2 s", isTransient: true)
-        func refuses(_ arrivedAt: Double, wasAttempted: Bool = false, at now: Double) -> Bool {
-            governor.refusal(of: "a", arrivedAt: arrivedAt, wasAttempted: wasAttempted, triesLeft: nil, now: now) != nil
+        func refuses(_ arrivedAt: Double, wasTried: Bool = false, at now: Double) -> Bool {
+            governor.refusal(of: "a", arrivedAt: arrivedAt, wasTried: wasTried, triesLeft: nil, now: now) != nil
         }
         for _ in 0..<3 { _ = governor.didFail("a", noAnswer, wasReached: true, began: 0, now: 2) }
         var begins: [Double] = []
@@ -454,7 +454,7 @@ struct HostGovernorTests {
         #expect(zip(begins, begins.dropFirst()).map { ($1 - $0 - 2).rounded() } == [2, 4, 8, 8, 8, 8, 8])
         let now = begins[7] + 2
         #expect(governor.isAbandoned("a", now: now))
-        #expect(refuses(begins[7], wasAttempted: true, at: now))
+        #expect(refuses(begins[7], wasTried: true, at: now))
         #expect(!refuses(begins[7], at: now) && !refuses(begins[5] + 0.5, at: now) && refuses(begins[5], at: now))
         // One probe that finds nobody to connect to, and all end as before.
         #expect(governor.mayBegin("a", rate: nil, running: 0, waiting: 9, now: now + 9))

@@ -112,7 +112,7 @@ struct HostLimitTests {
         shares.wake(now: 1.3)
         #expect(hostRequests(2, 3) == wish(2, 3))
         shares.grant("a", limit: 3, 1, load: (2, 3), now: 1.3, random: 0.5)
-        // More than its part is under way: with the first that ends it says so at once.
+        // More than its part is in flight: with the first that ends it says so at once.
         #expect(!begins(2, 1.3))
         shares.didEnd("a", limit: 3, load: (1, 3), now: 1.4)
         #expect(hostRequests(1, 3) == wish(1, 3))

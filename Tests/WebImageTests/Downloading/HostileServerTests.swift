@@ -109,9 +109,9 @@ struct HostileServerTests {
             $0.maxConcurrentDownloads = 4
             $0.maxBodyBytes = Self.limit
             $0.downloadTimeout = isSlow ? 1.5 : 50
-            $0.parkAfter = 0.1
+            $0.stalledAfter = 0.1
             $0.lowSpeedTime = isSlow ? 2 : 50
-            $0.maxAttempts = 2
+            $0.maxTries = 2
         })
         let began = ContinuousClock.now
         let before = residentBytes()
@@ -138,7 +138,7 @@ struct HostileServerTests {
         fixture.origin.setFallback { request in
             OriginResponse(status: Int(request.path.dropFirst()) ?? 500, headers: Self.jpeg)
         }
-        let manager = try fixture.manager(policy: .none, downloads: { $0.maxAttempts = 2 })
+        let manager = try fixture.manager(policy: .none, downloads: { $0.maxTries = 2 })
         let all = [300, 304, 305, 306] + Array(400...452) + Array(500...530) + [599, 600, 999]
         for status in all {
             let error = try #require(await manager.failure(fixture.origin.url("/\(status)")))
@@ -187,7 +187,7 @@ struct HostileServerTests {
         let full = try FullPort()
         let downloader = try makeDownloader {
             $0.connectTimeout = 0.5
-            $0.maxAttempts = 1
+            $0.maxTries = 1
         }
         #expect(await downloader.failure("http://127.0.0.1:\(full.port)/")?.outcome == .timeout)
         let closed = try ClosedPort()
@@ -195,27 +195,27 @@ struct HostileServerTests {
     }
 
     @Test("Who waits for a connection gives its slot back sooner than who waits for a byte")
-    func connectingIsParked() async throws {
+    func connectingIsStalled() async throws {
         let full = try FullPort()
         let (silent, good) = (try OriginServer(), try OriginServer())
         silent.setFallback { _ in OriginResponse(fault: .stallBeforeHeader) }
         good.setFallback { _ in OriginResponse(body: [1]) }
         let downloader = try makeDownloader {
             $0.maxConcurrentDownloads = 2
-            $0.maxParkedDownloads = 1
-            $0.parkAfter = 20
+            $0.maxStalledDownloads = 1
+            $0.stalledAfter = 20
             $0.connectTimeout = 55
         }
         let urls = [silent.url("/"), "http://127.0.0.1:\(full.port)/"]
         let tasks = urls.map { url in Task { await downloader.failure(url) } }
         await silent.waitForRequests(1)
-        // Both slots are taken until the one without a connection is parked.
+        // Both slots are taken until the one without a connection is stalled.
         try await until {
-            await downloader.states(of: Set(urls)).count { [.transferring, .parked].contains($0.value.phase) } == 2
+            await downloader.states(of: Set(urls)).count { [.transferring, .stalled].contains($0.value.phase) } == 2
         }
         _ = try await downloader.download(good.url("/"), options: .uninspected)
         let states = await downloader.states(of: Set(urls))
-        #expect(states[urls[0]]?.phase == .transferring && states[urls[1]]?.phase == .parked, "\(states)")
+        #expect(states[urls[0]]?.phase == .transferring && states[urls[1]]?.phase == .stalled, "\(states)")
         for task in tasks { task.cancel() }
         for task in tasks { #expect(await task.value?.code == .cancelled) }
     }

@@ -28,7 +28,7 @@ struct ImageDownloaderAddressTests {
         let downloader = try makeDownloader {
             $0.addressPolicy = AddressPolicy()
             $0.connectTimeout = 5
-            $0.maxAttempts = 1
+            $0.maxTries = 1
         }
         // The port is open: whoever dials is seen.
         let server = try OriginServer(address: "0.0.0.0")
@@ -109,7 +109,7 @@ struct ImageDownloaderAddressTests {
     func closedLater(host: String) async throws {
         let server = try OriginServer(address: "0.0.0.0")
         server.setFallback { _ in OriginResponse(body: [1]) }
-        let downloader = try makeDownloader { $0.maxAttempts = 1 }
+        let downloader = try makeDownloader { $0.maxTries = 1 }
         let url = "http://\(host):\(server.port)/"
         #expect(await downloader.failure(url) == nil)
         let (connections, requests) = (server.connectionCount, server.requests.count)

@@ -51,14 +51,14 @@ struct ImageDownloaderConfigurationTests {
         #expect(second.header("Referer") == "/a" && second.header("X-Host") == nil)
     }
 
-    @Test("A timeout of 0 is the default of 15 seconds, and a version of SDWebImage sets attempts and Accept")
+    @Test("A timeout of 0 is the default of 15 seconds, and a version of SDWebImage sets tries and Accept")
     func defaults() {
         var configuration = ImageDownloader.Configuration()
         configuration.downloadTimeout = 0
         #expect(configuration.downloadTimeout == 15)
         configuration.setValue("image/png", forHTTPHeaderField: "Accept")
         configuration.follow(.sd3)
-        #expect(configuration.maxAttempts == 1)
+        #expect(configuration.maxTries == 1)
         #expect(configuration.value(forHTTPHeaderField: "accept") == "image/*;q=0.8")
     }
 
@@ -72,7 +72,7 @@ struct ImageDownloaderConfigurationTests {
         for path in ["/no", "/none"] {
             let error = try #require(await downloader.failure(origin.url(path)))
             #expect(error.code.rawValue == 2004 && error.outcome == .refused && error.httpStatus == 200)
-            #expect(error.attempts == 1)
+            #expect(error.tries == 1)
         }
         #expect(origin.connectionCount == 1)
     }
@@ -142,7 +142,7 @@ struct ImageDownloaderConfigurationTests {
         #expect(await downloader.maxConcurrentDownloads == 4)
         _ = try await downloader.download(origin.url("/c"))
         #expect(origin.requests.last?.header("X-Session") == "new" && origin.connectionCount >= 2)
-        configuration.maxAttempts = 0
+        configuration.maxTries = 0
         await #expect(throws: WebImageError.self) {
             try await downloader.createNewSession(configuration: configuration)
         }
@@ -183,7 +183,7 @@ struct ImageDownloaderConfigurationTests {
         #expect(await !downloader.governsHosts)
     }
 
-    @Test("A session can be ended once what is under way has finished")
+    @Test("A session can be ended once what is in flight has finished")
     func finishing() async throws {
         origin.route("/a", OriginResponse(body: [1], fault: .stallBeforeHeader))
         let downloader = try makeDownloader()

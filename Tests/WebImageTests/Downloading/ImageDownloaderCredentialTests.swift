@@ -44,7 +44,7 @@ struct ImageDownloaderCredentialTests {
         }
         let image = try await downloader(Credential(user: "u", password: "secret", scheme: .digest))
             .download(origin.url("/"))
-        #expect(try image.body.bytes == [1] && image.attempts == 1)
+        #expect(try image.body.bytes == [1] && image.tries == 1)
         let sent = authorizations(origin)
         #expect(sent.count == 2 && sent[0] == nil)
         let told = try #require(sent[1])
@@ -58,7 +58,7 @@ struct ImageDownloaderCredentialTests {
             OriginResponse(status: 401, headers: [("WWW-Authenticate", #"Basic realm="r""#)])
         }
         let error = await (try downloader(Credential(user: "u", password: "p"))).failure(origin.url("/"))
-        #expect(error?.httpStatus == 401 && error?.attempts == 1 && origin.requestCount() == 1)
+        #expect(error?.httpStatus == 401 && error?.tries == 1 && origin.requestCount() == 1)
     }
 
     @Test("Each host gets its own; one without a host is for the URL's site; neither follows a redirect to another")

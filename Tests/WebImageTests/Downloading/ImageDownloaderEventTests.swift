@@ -49,7 +49,7 @@ struct ImageDownloaderEventTests {
         let url = origin.url("/a")
         let events = try await events { #expect(await downloader.failure(url) != nil) }
         #expect(events.map(\.name) == [.start, .response, .response, .response, .stop])
-        #expect(events.last?.error?.httpStatus == 503 && events.last?.attempts == 3)
+        #expect(events.last?.error?.httpStatus == 503 && events.last?.tries == 3)
     }
 
     @Test("One that is cancelled stops; one that never began says nothing")
@@ -77,7 +77,7 @@ struct ImageDownloaderEventTests {
         origin.route("/b", OriginResponse(body: [2]))
         let downloader = try makeDownloader {
             $0.maxConcurrentDownloads = 1
-            $0.maxParkedDownloads = 0
+            $0.maxStalledDownloads = 0
         }
         let stream = downloader.events()
         let url = origin.url("/busy")

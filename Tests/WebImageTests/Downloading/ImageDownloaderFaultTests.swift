@@ -65,7 +65,7 @@ struct ImageDownloaderFaultTests {
         #expect(error.code == fault.code, "\(error.message)")
         #expect(!error.message.isEmpty)
         #expect(server.requestCount() == fault.requests, "\(error.message) \(error.underlyingCode ?? 0)")
-        #expect(error.attempts == fault.requests)
+        #expect(error.tries == fault.requests)
         // The downloader is as good as before.
         server.route("/good", OriginResponse(body: Self.body))
         #expect(try await downloader.download(server.url("/good")).body.bytes == Self.body)
@@ -118,7 +118,7 @@ struct ImageDownloaderFaultTests {
         let error = await downloader.failure(server.url("/"))
         #expect(error?.code == .tooLarge)
         #expect(error?.message.contains("more than 20 times as long unpacked") == true, "\(String(describing: error))")
-        #expect(error?.attempts == 1)
+        #expect(error?.tries == 1)
         #expect(server.requests[0].header("Accept-Encoding") == nil)
     }
 
@@ -139,7 +139,7 @@ struct ImageDownloaderFaultTests {
         server.route("/", OriginResponse(body: Self.body, fault: fault))
         let downloader = try makeDownloader {
             $0.downloadTimeout = 0.15
-            $0.maxAttempts = 2
+            $0.maxTries = 2
         }
         let error = try #require(await downloader.failure(server.url("/")))
         #expect(error.code == .timedOut)
@@ -159,7 +159,7 @@ struct ImageDownloaderFaultTests {
             $0.downloadTimeout = 5
             $0.lowSpeedLimit = 1000
             $0.lowSpeedTime = 0.3
-            $0.maxAttempts = 1
+            $0.maxTries = 1
         }
         let error = try #require(await downloader.failure(server.url("/")))
         #expect(error.code == .timedOut)
@@ -172,7 +172,7 @@ struct ImageDownloaderFaultTests {
         server.route("/", OriginResponse(body: pseudoImage(1_000_000), fault: .drip(bytes: 1000, seconds: 0.01)))
         let downloader = try makeDownloader {
             $0.maxTime = 0.25
-            $0.maxAttempts = 1
+            $0.maxTries = 1
         }
         let error = try #require(await downloader.failure(server.url("/")))
         #expect(error.message == "not done after 0.25 s")
@@ -182,7 +182,7 @@ struct ImageDownloaderFaultTests {
     @Test("No server, no name")
     func unreachable() async throws {
         let port = try OriginServer().port
-        let downloader = try makeDownloader { $0.maxAttempts = 2 }
+        let downloader = try makeDownloader { $0.maxTries = 2 }
         var code: WebImageError.Code?
         // The port's listener ends with its server's thread.
         repeat {
@@ -193,7 +193,7 @@ struct ImageDownloaderFaultTests {
         #expect(error?.code == .cannotFindHost)
         // Known without a query, and for good.
         #expect(error?.isTransient == false)
-        #expect(error?.attempts == 0)
+        #expect(error?.tries == 0)
     }
 
     @Test("The environment's proxies are not asked; a proxy that is named is")

@@ -35,7 +35,7 @@ struct ImageDownloaderHostTests {
         let downloader = try makeDownloader {
             $0.hosts.failuresInARow = 3
             $0.hosts.waitLimit = 50
-            $0.maxAttempts = 2
+            $0.maxTries = 2
         }
         let url = "http://127.0.0.1:\(port)/a/19"
         let waiting = (0..<20).map { index in
@@ -62,7 +62,7 @@ struct ImageDownloaderHostTests {
             $0.hosts.failuresInARow = 3
             $0.hosts.waitLimit = 8
             $0.maxConcurrentDownloads = 3
-            $0.maxParkedDownloads = 0
+            $0.maxStalledDownloads = 0
             $0.downloadTimeout = 0.2
         }
         let hanging = (0..<3).map { index in Task { await downloader.failure(server.url("/hang/\(index)")) } }
@@ -81,9 +81,9 @@ struct ImageDownloaderHostTests {
             $0.hosts.failuresInARow = 4
             $0.hosts.waitLimit = 20
             $0.maxConcurrentDownloads = 4
-            $0.maxParkedDownloads = 0
+            $0.maxStalledDownloads = 0
             $0.downloadTimeout = 0.2
-            $0.maxAttempts = 1
+            $0.maxTries = 1
         }
         await downloader.setSuspended(true)
         let hanging = (0..<8).map { index in Task { await downloader.failure(server.url("/hang/\(index)")) } }
@@ -95,7 +95,7 @@ struct ImageDownloaderHostTests {
         for task in hanging { #expect(await task.value?.code == .timedOut) }
     }
 
-    @Test("After its patience a host is given up: what waits and what comes ends at once, as its last request did")
+    @Test("After its wait limit a host is given up: what waits and what comes ends at once, as its last request did")
     func givesUp() async throws {
         let closed = try ClosedPort()
         let downloader = try makeDownloader {
@@ -141,11 +141,11 @@ struct ImageDownloaderHostTests {
             $0.hosts.failuresInARow = 3
             $0.hosts.waitLimit = 3600
             $0.maxConcurrentDownloads = 3
-            $0.maxAttempts = tries
+            $0.maxTries = tries
         }
         let errors = await failures(of: 30, "http://127.0.0.1:\(closed.port)/", downloader)
         for error in errors { #expect(error?.code == .cannotConnectToHost) }
-        #expect(errors.count { $0?.message.hasPrefix("\(tries) probe") == true && $0?.attempts == 0 } > 20, "\(errors)")
+        #expect(errors.count { $0?.message.hasPrefix("\(tries) probe") == true && $0?.tries == 0 } > 20, "\(errors)")
     }
 
     @Test("A host that only asks for back-off gets a request per Retry-After, which stands for every URL that waits")
@@ -155,7 +155,7 @@ struct ImageDownloaderHostTests {
         let downloader = try makeDownloader {
             $0.hosts.backsOff = true
             $0.maxConcurrentDownloads = 4
-            $0.maxAttempts = 3
+            $0.maxTries = 3
             $0.maxRetryAfter = 0.1
         }
         let errors = await failures(of: 40, server.url("/"), downloader)
@@ -175,7 +175,7 @@ struct ImageDownloaderHostTests {
         }
         let downloader = try makeDownloader {
             $0.hosts.backsOff = true
-            $0.maxAttempts = 1
+            $0.maxTries = 1
             $0.maxRetryAfter = 0.05
         }
         #expect(await downloader.failure(server.url("/busy"))?.httpStatus == 503)
@@ -193,7 +193,7 @@ struct ImageDownloaderHostTests {
         let downloader = try makeDownloader {
             $0.hosts.backsOff = true
             $0.maxConcurrentDownloads = 4
-            $0.maxAttempts = 2
+            $0.maxTries = 2
             $0.maxRetryAfter = 0.05
         }
         #expect(await failures(of: 20, server.url("/"), downloader).allSatisfy { $0 == nil })
@@ -214,7 +214,7 @@ struct ImageDownloaderHostTests {
         let downloader = try makeDownloader {
             $0.hosts.failuresInARow = 2
             $0.hosts.waitLimit = 0.2
-            $0.maxAttempts = 1
+            $0.maxTries = 1
         }
         let url = "http://127.0.0.1:\(port)/"
         try await until {
@@ -236,9 +236,9 @@ struct ImageDownloaderHostTests {
         let downloader = try makeDownloader {
             $0.hosts.failuresInARow = 3
             $0.hosts.waitLimit = 0.2
-            $0.maxParkedDownloads = 0
+            $0.maxStalledDownloads = 0
             $0.downloadTimeout = 0.1
-            $0.maxAttempts = 1
+            $0.maxTries = 1
         }
         await withTaskGroup { group in
             for index in 0..<8 {
@@ -257,7 +257,7 @@ struct ImageDownloaderHostTests {
         let downloader = try makeDownloader {
             $0.hosts.failuresInARow = 2
             $0.hosts.waitLimit = 30
-            $0.maxAttempts = 2
+            $0.maxTries = 2
             $0.downloadTimeout = 0.3
         }
         let urls = (0..<2).map { server.url("/hang/\($0)") }
@@ -265,7 +265,7 @@ struct ImageDownloaderHostTests {
         try await until {
             await downloader.states(of: Set(urls)).values.contains { $0.reason.contains("failures in a row") }
         }
-        // Not tried yet, so it is the probe; and nobody wants it any more while it is under way.
+        // Not tried yet, so it is the probe; and nobody wants it any more while it is in flight.
         let probe = Task { await downloader.failure(server.url("/hang/probe")) }
         await server.waitForRequests(1, to: "/hang/probe")
         probe.cancel()

@@ -16,7 +16,7 @@ struct ImageDownloaderRedirectTests {
         let image = try await downloader.download(server.url("/a/b"))
         #expect(image.effectiveURL == other.url("/e"))
         #expect(image.redirectCount == 2)
-        #expect(image.attempts == 1)
+        #expect(image.tries == 1)
         #expect(await downloader.activeDownloadCount == 0)
     }
 
@@ -30,7 +30,7 @@ struct ImageDownloaderRedirectTests {
         #expect(try await downloader.download(server.url("/1")).redirectCount == 10)
         let error = await downloader.failure(server.url("/0"))
         #expect(error?.code == .tooManyRedirects)
-        #expect(error?.attempts == 1)
+        #expect(error?.tries == 1)
         let loop = await downloader.failure(server.url("/loop"))
         #expect(loop?.code == .tooManyRedirects)
         #expect(server.requestCount("/loop") == 11)
@@ -101,7 +101,7 @@ struct ImageDownloaderRedirectTests {
         server.route("/", .redirect(to: "/b"))
         server.route("/b", sequence: [.init(status: 503), .init(body: [1])])
         let downloader = try makeDownloader()
-        #expect(try await downloader.download(server.url("/")).attempts == 2)
+        #expect(try await downloader.download(server.url("/")).tries == 2)
         #expect(server.requests.map(\.path) == ["/", "/b", "/", "/b"])
     }
 

@@ -43,7 +43,7 @@ struct ImageDownloaderResumeTests {
         route("/a", cuts: [100_000, 50_000])
         let image = try await makeDownloader().download(origin.url("/a"))
         #expect(try image.body.bytes == body)
-        #expect(image.attempts == 3 && image.statusCode == 206 && image.resumedFrom == 150_000)
+        #expect(image.tries == 3 && image.statusCode == 206 && image.resumedFrom == 150_000)
         #expect(ranges("/a") == [nil, "bytes=100000-", "bytes=150000-"])
         #expect(origin.requests.last?.header("If-Range") == "\"1\"")
     }
@@ -139,7 +139,7 @@ struct ImageDownloaderResumeTests {
             cutOnce("/\(index)", rest: answer)
             let image = try await downloader.download(origin.url("/\(index)"))
             #expect(try image.body.bytes == body, "\(name)")
-            #expect(image.attempts == 2 && image.statusCode == 200 && image.resumedFrom == 0, "\(name)")
+            #expect(image.tries == 2 && image.statusCode == 200 && image.resumedFrom == 0, "\(name)")
             #expect(ranges("/\(index)") == [nil, "bytes=100000-", nil], "\(name)")
         }
     }
@@ -148,8 +148,8 @@ struct ImageDownloaderResumeTests {
         "A server that refuses requests for a part is asked for the whole in the same try", arguments: [400, 403, 416])
     func refusedPart(status: Int) async throws {
         cutOnce("/a", rest: OriginResponse(status: status))
-        let image = try await makeDownloader { $0.maxAttempts = 2 }.download(origin.url("/a"))
-        #expect(try image.body.bytes == body && image.attempts == 2)
+        let image = try await makeDownloader { $0.maxTries = 2 }.download(origin.url("/a"))
+        #expect(try image.body.bytes == body && image.tries == 2)
         #expect(ranges("/a") == [nil, "bytes=100000-", nil])
     }
 
@@ -164,7 +164,7 @@ struct ImageDownloaderResumeTests {
     func failsAtParts() async throws {
         cutOnce("/a", rest: OriginResponse(status: 500))
         let image = try await makeDownloader().download(origin.url("/a"))
-        #expect(try image.body.bytes == body && image.attempts == 3)
+        #expect(try image.body.bytes == body && image.tries == 3)
         #expect(ranges("/a") == [nil, "bytes=100000-", nil])
     }
 
@@ -177,7 +177,7 @@ struct ImageDownloaderResumeTests {
                 : OriginResponse(status: 403)
         }
         let error = try #require(await makeDownloader().failure(origin.url("/a")))
-        #expect(error.httpStatus == 403 && error.attempts == 2)
+        #expect(error.httpStatus == 403 && error.tries == 2)
         #expect(ranges("/a") == [nil, "bytes=100000-", nil])
     }
 
@@ -217,19 +217,19 @@ struct ImageDownloaderResumeTests {
         #expect(origin.requestCount() == 2)
     }
 
-    @Test("All tries together have a limit of time with a connection, with which the one under way ends")
+    @Test("All tries together have a limit of time with a connection, with which the one in flight ends")
     func totalTime() async throws {
         origin.route("/stalls", OriginResponse(body: body, fault: .stall(after: 10)))
         origin.route("/busy", OriginResponse.busy(retryAfter: 1))
         let downloader = try makeDownloader {
             $0.maxTotalTime = 0.3
-            $0.maxAttempts = 2
+            $0.maxTries = 2
         }
         let error = try #require(await downloader.failure(origin.url("/stalls")))
-        #expect(error.code == .timedOut && error.attempts == 1 && error.message.hasPrefix("not done after 0.3 s"))
+        #expect(error.code == .timedOut && error.tries == 1 && error.message.hasPrefix("not done after 0.3 s"))
         // A pause between two tries costs nothing of it.
         let busy = try #require(await downloader.failure(origin.url("/busy")))
-        #expect(busy.httpStatus == 503 && busy.attempts == 2)
+        #expect(busy.httpStatus == 503 && busy.tries == 2)
     }
 
     @Test("Which errors are tried again can be chosen, by kind and by status")
@@ -241,8 +241,8 @@ struct ImageDownloaderResumeTests {
             $0.retriedErrors = [.truncated]
             $0.retriedStatusCodes = [404]
         }
-        #expect(await downloader.failure(origin.url("/404"))?.attempts == 3)
-        #expect(await downloader.failure(origin.url("/503"))?.attempts == 1)
-        #expect(await downloader.failure(origin.url("/cut"))?.attempts == 3)
+        #expect(await downloader.failure(origin.url("/404"))?.tries == 3)
+        #expect(await downloader.failure(origin.url("/503"))?.tries == 1)
+        #expect(await downloader.failure(origin.url("/cut"))?.tries == 3)
     }
 }

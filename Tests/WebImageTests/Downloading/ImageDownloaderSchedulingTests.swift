@@ -212,20 +212,20 @@ struct ImageDownloaderSchedulingTests {
         #expect(server.maxConcurrentRequestsSeen == (isLimited ? 2 : 6))
     }
 
-    @Test("What stalls frees its slot, as far as parking goes, and ends well when it continues")
-    func parks() async throws {
+    @Test("What stalls frees its slot, up to the number that may, and ends well when it continues")
+    func frees() async throws {
         let server = try OriginServer()
         for index in 0..<4 { server.route("/stall\(index)", OriginResponse(body: [1, 2], fault: .stall(after: 1))) }
         server.route("/good", OriginResponse(body: [3]))
         let downloader = try makeDownloader {
             $0.maxConcurrentDownloads = 2
-            $0.maxParkedDownloads = 3
-            $0.parkAfter = 0.05
+            $0.maxStalledDownloads = 3
+            $0.stalledAfter = 0.05
             $0.downloadTimeout = 20
         }
         let stalls = (0..<4).map { index in Task { try await downloader.download(server.url("/stall\(index)")) } }
         await server.waitForRequests(1, to: "/stall3")
-        // Three are parked, the fourth keeps one of two slots.
+        // Three are stalled, the fourth keeps one of two slots.
         #expect(try await downloader.download(server.url("/good")).body.bytes == [3])
         #expect(await downloader.currentDownloadCount == 4)
         for index in 0..<4 { server.release("/stall\(index)") }
@@ -233,24 +233,24 @@ struct ImageDownloaderSchedulingTests {
         #expect(await downloader.activeDownloadCount == 0)
     }
 
-    @Test("Before its first byte a transfer is parked once others would have had theirs several times")
+    @Test("Before its first byte a transfer is stalled once others would have had theirs several times")
     func usualWait() async throws {
         let server = try OriginServer()
         server.route("/stall", OriginResponse(body: [1], fault: .stallBeforeHeader))
         server.setFallback { _ in OriginResponse(body: [2]) }
         let downloader = try makeDownloader {
             $0.maxConcurrentDownloads = 1
-            $0.maxParkedDownloads = 1
-            // Parked only then, it would have ended before, and its slot with it.
-            $0.parkAfter = 16
+            $0.maxStalledDownloads = 1
+            // Stalled only then, it would have ended before, and its slot with it.
+            $0.stalledAfter = 16
             $0.downloadTimeout = 10
-            $0.maxAttempts = 1
+            $0.maxTries = 1
         }
         #expect(try await downloader.download(server.url("/first")).body.bytes == [2])
         let stalled = Task { try await downloader.download(server.url("/stall")) }
         await server.waitForRequests(1, to: "/stall")
         #expect(try await downloader.download(server.url("/second")).body.bytes == [2])
-        #expect(await downloader.activity.parked == 1)
+        #expect(await downloader.activity.stalled == 1)
         server.release("/stall")
         #expect(try await stalled.value.body.bytes == [1])
     }
@@ -262,29 +262,29 @@ struct ImageDownloaderSchedulingTests {
             request.path.hasPrefix("/good")
                 ? OriginResponse(body: [1]) : OriginResponse(body: [1], fault: .stallBeforeHeader)
         }
-        func downloader(parks: Int) throws -> ImageDownloader {
+        func downloader(frees: Int) throws -> ImageDownloader {
             try makeDownloader {
                 $0.maxConcurrentDownloads = 3
-                $0.maxParkedDownloads = parks
-                $0.parkAfter = 0.05
+                $0.maxStalledDownloads = frees
+                $0.stalledAfter = 0.05
                 $0.connectTimeout = 4
-                $0.maxAttempts = 1
+                $0.maxTries = 1
             }
         }
         func begin(_ name: String, on downloader: ImageDownloader) async throws -> [Task<WebImageError?, Never>] {
             let urls = ["http://127.0.0.1:\(full.port)/\(name)", server.url("/1\(name)"), server.url("/2\(name)")]
             let tasks = urls.map { url in Task { await downloader.failure(url, options: .uninspected) } }
             try await until { server.requestCount("/2\(name)") == 1 && server.requestCount("/1\(name)") == 1 }
-            try await until { await downloader.activity.running + downloader.activity.parked == 3 }
+            try await until { await downloader.activity.running + downloader.activity.stalled == 3 }
             return tasks
         }
-        let strict = try downloader(parks: 0)
+        let strict = try downloader(frees: 0)
         let tasks = try await begin("a", on: strict)
         let good = Task { await strict.failure(server.url("/good"), options: .uninspected) }
-        // In the same time one that may park stalled transfers fetches another URL.
-        let parking = try downloader(parks: 8)
-        let others = try await begin("b", on: parking)
-        #expect(await parking.failure(server.url("/good/parking"), options: .uninspected) == nil)
+        // In the same time one that frees the slots of stalled transfers fetches another URL.
+        let freeing = try downloader(frees: 8)
+        let others = try await begin("b", on: freeing)
+        #expect(await freeing.failure(server.url("/good/freeing"), options: .uninspected) == nil)
         #expect(await strict.activity.running == 3)
         #expect(server.requestCount("/good") == 0)
         for path in ["/1a", "/2a", "/1b", "/2b"] { server.release(path) }
@@ -322,7 +322,7 @@ struct ImageDownloaderSchedulingTests {
         #expect(await downloader.activity.operations == 0)
         let next = try await downloader.download(
             server.url("/next"), options: .uninspected, profile: slow, permit: nil)
-        #expect(next.attempts == 1)
+        #expect(next.tries == 1)
         let times = server.requests.map(\.time)
         // A few of the first list were let in by then; the others would take three minutes.
         let free = try #require(server.requests.first { $0.path == "/free" })

@@ -37,7 +37,7 @@ struct ImageDownloaderTLSTests {
             #expect(error.code == .secureConnectionFailed)
             // The second one ends without a request, unless so much time passes that the site is asked again.
             let isLate = clock.now - began >= .seconds(UntrustedSites.blockSeconds)
-            #expect(error.attempts == (isFirst ? 1 : 0) || isLate)
+            #expect(error.tries == (isFirst ? 1 : 0) || isLate)
             #expect(!error.isTransient)
             #expect(error.underlyingCode == 60)
             let image = try await downloader.download(nginx.url("/"), options: .allowInvalidSSLCertificates)

@@ -26,7 +26,7 @@ struct ImageDownloaderTests {
         #expect(image.lastModified == "Fri, 20 Nov 2026 00:00:00 GMT")
         #expect(image.contentType == "image/jpeg")
         #expect(image.effectiveURL == server.url("/a.jpg?x=1"))
-        #expect(image.attempts == 1)
+        #expect(image.tries == 1)
         #expect(image.remoteAddress == "127.0.0.1")
         #expect(image.httpVersion == "1.1")
         #expect(image.lengthWasAnnounced)
@@ -85,7 +85,7 @@ struct ImageDownloaderTests {
         #expect(error.code == .invalidDownloadStatusCode)
         #expect(error.httpStatus == status)
         #expect(error.message == "HTTP \(status)")
-        #expect(error.attempts == requests)
+        #expect(error.tries == requests)
         #expect(error.isTransient == (requests > 1))
         #expect(server.requestCount() == requests)
     }
@@ -113,17 +113,17 @@ struct ImageDownloaderTests {
             ])
         let downloader = try makeDownloader()
         let image = try await downloader.download(server.url("/"))
-        #expect(image.attempts == 3)
+        #expect(image.tries == 3)
         #expect(try image.body.bytes == [1, 2, 3])
     }
 
     @Test("Tries of the caller count")
-    func attemptsUsed() async throws {
+    func triesUsed() async throws {
         let server = try OriginServer()
         server.route("/", OriginResponse(status: 500))
         let downloader = try makeDownloader()
-        let error = await downloader.failure(server.url("/"), attemptsUsed: 2)
-        #expect(error?.attempts == 3)
+        let error = await downloader.failure(server.url("/"), triesUsed: 2)
+        #expect(error?.tries == 3)
         #expect(server.requestCount() == 1)
     }
 
@@ -132,7 +132,7 @@ struct ImageDownloaderTests {
         let server = try OriginServer()
         server.route("/busy", sequence: [.busy(status: 429, retryAfter: 3600), .init(body: [1])])
         let downloader = try makeDownloader { $0.maxRetryAfter = 0.3 }
-        #expect(try await downloader.download(server.url("/busy")).attempts == 2)
+        #expect(try await downloader.download(server.url("/busy")).tries == 2)
         let times = server.requests.map(\.time)
         #expect(times[1] - times[0] >= 0.29)
     }
@@ -215,7 +215,7 @@ struct ImageDownloaderTests {
         }
         let error = await downloader.failure(server.url("/endless"))
         #expect(error?.code == .badImageData)
-        #expect(error?.attempts == 1)
+        #expect(error?.tries == 1)
         #expect(try await downloader.download(server.url("/good")).body.count == 100_000)
     }
 
@@ -242,7 +242,7 @@ struct ImageDownloaderTests {
         let changes: [(String, (inout ImageDownloader.Configuration) -> Void)] = [
             ("maxConcurrentDownloads", { $0.maxConcurrentDownloads = 0 }),
             ("downloadTimeout", { $0.downloadTimeout = -1 }),
-            ("maxTime", { $0.maxTime = .nan }), ("maxAttempts", { $0.maxAttempts = 0 }),
+            ("maxTime", { $0.maxTime = .nan }), ("maxTries", { $0.maxTries = 0 }),
             ("maxRedirects", { $0.maxRedirects = -1 }), ("maxBodyBytes", { $0.maxBodyBytes = 0 }),
             ("retryBaseDelay", { $0.retryBaseDelay = -1 }), ("maxConnectionsPerHost", { $0.maxConnectionsPerHost = 0 }),
             ("X Y", { $0.headers = [HTTPHeader("X Y", "1")] }), ("hOST", { $0.headers = [HTTPHeader("hOST", "h")] }),

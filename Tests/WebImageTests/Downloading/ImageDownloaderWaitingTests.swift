@@ -18,8 +18,8 @@ struct ImageDownloaderWaitingTests {
             $0.maxConnectionsPerHost = 1
             $0.limitsOpenedAddresses = false
             $0.resolve = ["one.test:\(port):127.0.0.1"]
-            $0.parkAfter = 0.2
-            $0.maxParkedDownloads = 1
+            $0.stalledAfter = 0.2
+            $0.maxStalledDownloads = 1
             $0.maxConcurrentDownloads = 2
         }
         let urls = [
@@ -32,18 +32,18 @@ struct ImageDownloaderWaitingTests {
         var tasks: [Task<Void, Never>] = []
         func begin(_ url: String) { tasks.append(Task { _ = await downloader.failure(url) }) }
         begin(urls[0])
-        try await until { await phases()[0] == .parked }
+        try await until { await phases()[0] == .stalled }
         begin(urls[1])
         try await until { await phases()[1] == .retrying }
         let busy = try #require(await downloader.states(of: [urls[1]])[urls[1]])
-        #expect(busy.reason == "HTTP 503 (Retry-After)" && busy.attempts == 1 && busy.host == "127.0.0.1")
+        #expect(busy.reason == "HTTP 503 (Retry-After)" && busy.tries == 1 && busy.host == "127.0.0.1")
         #expect(busy.remaining.map { (1...50).contains($0) } == true)
         begin(urls[2])
         try await until { await phases()[2] == .transferring }
         begin(urls[3])
         try await until { await phases()[3] == .waitingForHost }
         #expect(await downloader.states(of: [urls[3]])[urls[3]]?.host == "one.test")
-        // Two hold a slot now, and no more may be parked.
+        // Two hold a slot now, and no more may be stalled.
         server.route("/other", OriginResponse(body: [1], fault: .stallBeforeHeader))
         begin(server.url("/other"))
         await server.waitForRequests(1, to: "/other")

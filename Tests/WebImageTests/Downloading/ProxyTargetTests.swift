@@ -28,7 +28,7 @@ struct ProxyTargetTests {
         let downloader = try makeDownloader {
             $0.addressPolicy = AddressPolicy()
             $0.proxy = proxy.url("")
-            $0.maxAttempts = 1
+            $0.maxTries = 1
         }
         for url in [target, "http://public.example/hop"] {
             let error = await downloader.failure(url)

@@ -33,7 +33,7 @@ struct RequestProfileTests {
         let downloader = try makeDownloader { $0.maxConcurrentDownloads = 1 }
         let small = try await downloader.profile {
             $0.maxBodyBytes = 1000
-            $0.maxAttempts = 1
+            $0.maxTries = 1
             $0.setValue("small", forHTTPHeaderField: "User-Agent")
             $0.setValue("1", forHTTPHeaderField: "X-Own")
         }
@@ -62,7 +62,7 @@ struct RequestProfileTests {
         let downloader = try makeDownloader { $0.downloadTimeout = 60 }
         let hasty = try await downloader.profile {
             $0.downloadTimeout = 0.1
-            $0.maxAttempts = 1
+            $0.maxTries = 1
         }
         let patient = Task { await download(downloader, "/patient", nil) }
         await server.waitForRequests(1, to: "/patient")
@@ -109,7 +109,7 @@ struct RequestProfileTests {
     @Test("A variation out of range is refused, and one cannot change what is the downloader's")
     func refused() async throws {
         let downloader = try makeDownloader()
-        await #expect(throws: WebImageError.self) { try await downloader.profile { $0.maxAttempts = 0 } }
+        await #expect(throws: WebImageError.self) { try await downloader.profile { $0.maxTries = 0 } }
         server.setFallback { _ in OriginResponse(body: [1]) }
         let profile = try await downloader.profile { $0.addressPolicy = AddressPolicy() }
         // The address policy of the downloader opens this machine.

@@ -127,7 +127,7 @@ struct RobotsTests {
         #expect(server.requests.first?.path == "/robots.txt")
         #expect(server.requestCount("/robots.txt") == 1 && server.requestCount() == 11)
         let moved = await downloader.failure(server.url("/moved"))
-        #expect(moved?.outcome == .refused && moved?.attempts == 1)
+        #expect(moved?.outcome == .refused && moved?.tries == 1)
         #expect(other.requests.map(\.path) == ["/robots.txt"])
     }
 
@@ -181,7 +181,7 @@ struct RobotsTests {
         let error = await downloader.failure("http://\(host):\(server.port)/")
         #expect(error?.outcome == (isRefused ? .refused : nil))
         if isRefused {
-            #expect(error?.message.hasPrefix("X-Robots-Tag: noai; ") == true && error?.attempts == 1)
+            #expect(error?.message.hasPrefix("X-Robots-Tag: noai; ") == true && error?.tries == 1)
         }
         // A literal address that was opened is a server of one's own.
         #expect(await downloader.failure(server.url("/")) == nil)
@@ -198,7 +198,7 @@ struct RobotsTests {
             $0.downloadTimeout = 5
             $0.lowSpeedTime = 0.6
             $0.lowSpeedLimit = 900_000
-            $0.maxAttempts = 1
+            $0.maxTries = 1
         }
         let began = MonotonicClock.now
         let sum = try await withThrowingTaskGroup(of: Int.self) { group in

@@ -19,7 +19,7 @@ struct SlowTransferTests {
             if isProven { _ = try await downloader.download(origin.url("/good")) }
             let error = try #require(await downloader.failure(origin.url("/loris")))
             #expect(error.code == .timedOut && error.message.hasPrefix("less than 1000 bytes/s"), "\(error)")
-            #expect(error.attempts == (isProven ? 3 : 1))
+            #expect(error.tries == (isProven ? 3 : 1))
             #expect(origin.requests.count { $0.path == "/loris" } == (isProven ? 3 : 1))
         }
     }
@@ -33,7 +33,7 @@ struct SlowTransferTests {
             $0.lowSpeedTime = 0.8
         }
         let error = try #require(await downloader.failure(origin.url("/silent")))
-        #expect(error.code == .timedOut && error.attempts == 2 && origin.requestCount() == 2, "\(error)")
+        #expect(error.code == .timedOut && error.tries == 2 && origin.requestCount() == 2, "\(error)")
     }
 
     @Test("A URL below the speed has its time in all, over its tries; above it there is no limit")
@@ -46,7 +46,7 @@ struct SlowTransferTests {
         }
         let error = try #require(await slow.failure(origin.url("/a")))
         #expect(
-            error.code == .timedOut && error.attempts == 1
+            error.code == .timedOut && error.tries == 1
                 && error.message == "not done after 0.4 s at less than 65536 bytes/s with a connection, in 1 try",
             "\(error)")
         let fast = try makeDownloader {
@@ -63,7 +63,7 @@ struct SlowTransferTests {
         (progress.requestWasSent, progress.hasHeader) = (true, true)
         func isDripping(at now: Double, received count: Int) -> Bool {
             if count > 0 { progress.didReceive(count) }
-            progress.lookForDrips(now: now, every: 0.25, lowSpeedLimit: 1000)
+            progress.checkForDrips(now: now, every: 0.25, lowSpeedLimit: 1000)
             return progress.isDripping
         }
         #expect(!isDripping(at: 0.1, received: 1))
@@ -99,20 +99,20 @@ struct SlowTransferTests {
         count(120, bytes: 500)
         count(150, isThrottled: true)
         #expect(spent.seconds == 50 && spent.bytes == 1500)
-        #expect(spent.check(configuration, attempts: 2) == nil)
+        #expect(spent.check(configuration, tries: 2) == nil)
         count(160)
-        #expect(spent.check(configuration, attempts: 2)?.code == .timedOut)
+        #expect(spent.check(configuration, tries: 2)?.code == .timedOut)
         count(160, bytes: 60 << 16)
-        #expect(spent.check(configuration, attempts: 2) == nil)
+        #expect(spent.check(configuration, tries: 2) == nil)
         configuration.maxTotalTime = 60
-        #expect(spent.check(configuration, attempts: 2)?.message == "not done after 60 s with a connection, in 2 tries")
+        #expect(spent.check(configuration, tries: 2)?.message == "not done after 60 s with a connection, in 2 tries")
         // 64 MiB at 1 MB/s.
         var large = TransferTime()
         progress.beginHop(now: 0)
         progress.requestWasSent = true
         for second in 0...67 {
             large.count(progress, isThrottled: false, now: Double(second))
-            #expect(large.check(ImageDownloader.Configuration(), attempts: 1) == nil)
+            #expect(large.check(ImageDownloader.Configuration(), tries: 1) == nil)
             progress.bytes += 1_000_000
         }
     }

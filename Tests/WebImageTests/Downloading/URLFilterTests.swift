@@ -42,9 +42,9 @@ struct URLFilterTests {
         #expect(try await manager.loadImage(with: cached).outcome == .hit)
         #expect(try await manager.loadImage(with: kept).outcome == .downloaded)
         let denied = await manager.failure(fixture.origin.url("/denied.png"))
-        #expect(denied?.code == .refused && denied?.outcome == .filtered && denied?.attempts == 0)
+        #expect(denied?.code == .refused && denied?.outcome == .filtered && denied?.tries == 0)
         let hop = await manager.failure(fixture.origin.url("/hop"))
-        #expect(hop?.code == .refused && hop?.attempts == 1)
+        #expect(hop?.code == .refused && hop?.tries == 1)
         #expect(fixture.origin.requests.map(\.path) == ["/kept.png", "/hop"])
         // Our own rule is nobody's failure.
         #expect(manager.failedURLs.count == 0)

@@ -35,7 +35,7 @@ struct UntrustedSitesTests {
             return await group.reduce(into: []) { $0.append($1) }
         }
         #expect(errors.allSatisfy { $0?.code == .secureConnectionFailed && $0?.underlyingCode == 60 }, "\(errors)")
-        #expect(errors.count { $0?.attempts == 1 } <= 4)
+        #expect(errors.count { $0?.tries == 1 } <= 4)
         // Neither those that allow it nor those without TLS are concerned.
         let allowed = try await downloader.download(nginx.url("/a"), options: .allowInvalidSSLCertificates)
         #expect(allowed.statusCode == 200)

@@ -50,7 +50,7 @@ struct ImageManagerTests {
         #expect((first.info.width, first.info.height) == (31, 17))
         #expect(first.info.format == .png)
         #expect(first.sha256 == SHA256.hash(bytes).bytes)
-        #expect(first.attempts == 1)
+        #expect(first.tries == 1)
         #expect(readFile(try #require(first.path)) == bytes)
         // Another manager's memory is empty: it finds the file, and has it in memory from then on.
         let other = try self.manager()
@@ -60,7 +60,7 @@ struct ImageManagerTests {
             #expect(hit.cacheType == cacheType)
             #expect(hit.path == first.path)
             #expect(hit.sha256 == first.sha256)
-            #expect((hit.info, hit.byteCount, hit.attempts) == (first.info, bytes.count, 0))
+            #expect((hit.info, hit.byteCount, hit.tries) == (first.info, bytes.count, 0))
         }
         #expect(origin.requestCount() == 1)
     }
@@ -125,13 +125,13 @@ struct ImageManagerTests {
         let manager = try manager()
         let error = await failure(manager, origin.url("/a.png"))
         #expect(error?.outcome == .truncated)
-        #expect(error?.attempts == 3)
+        #expect(error?.tries == 3)
         #expect(origin.requestCount() == 3)
         #expect(manager.failedURLs.count == 0)
         // As often as the load's own profile says.
         origin.route("/b.png", cut)
         var request = LoadRequest(url: origin.url("/b.png"), key: origin.url("/b.png"))
-        request.profile = try await manager.downloader.profile { $0.maxAttempts = 1 }
+        request.profile = try await manager.downloader.profile { $0.maxTries = 1 }
         await #expect(throws: WebImageError.self) { try await manager.pipeline.load(request) }
         #expect(origin.requestCount("/b.png") == 1)
     }
@@ -143,7 +143,7 @@ struct ImageManagerTests {
         let strict = try manager()
         let error = await failure(strict, origin.url("/a.svg"))
         #expect(error?.outcome == .unsupported && error?.unverifiedFormat == .svg)
-        #expect(error?.message == "SVG cannot be verified" && error?.httpStatus == 200 && error?.attempts == 1)
+        #expect(error?.message == "SVG cannot be verified" && error?.httpStatus == 200 && error?.tries == 1)
         #expect(strict.failedURLs.count == 0 && strict.cache.disk.existingPath(forKey: origin.url("/a.svg")) == nil)
         let keeping = try manager { $0.unverifiableFormats = .keep }
         let kept = try await keeping.loadImage(with: origin.url("/a.svg"))

@@ -161,7 +161,7 @@ struct LoadOptionTests {
         ]
         request.mirrors = [mirror.url("/bad"), mirror.url("/good")]
         let image = try await manager.load(request)
-        #expect(image.outcome == .downloaded && image.url == url && image.attempts == 3)
+        #expect(image.outcome == .downloaded && image.url == url && image.tries == 3)
         #expect(image.details.contains("from the mirror \(mirror.url("/good"))"))
         #expect(readFile(manager.cache.disk.images.path(of: CacheKey(url))) == bytes)
         #expect(fixture.origin.requests.first?.header("Authorization") == "secret")
@@ -179,7 +179,7 @@ struct LoadOptionTests {
             _ = try await manager.load(request)
             Issue.record("nobody has it")
         } catch {
-            #expect(error.httpStatus == 404 && error.attempts == 2)
+            #expect(error.httpStatus == 404 && error.tries == 2)
         }
     }
 }

@@ -37,7 +37,7 @@ struct RefreshTests {
         let old = [timespec(tv_sec: 1_700_000_000, tv_nsec: 0), timespec(tv_sec: 1_700_000_000, tv_nsec: 0)]
         #expect(utimensat(AT_FDCWD, path, old, 0) == 0)
         let second = try await manager.loadImage(with: url, options: .refreshCached)
-        #expect(second.outcome == .notModified && second.httpStatus == 304 && second.attempts == 1)
+        #expect(second.outcome == .notModified && second.httpStatus == 304 && second.tries == 1)
         #expect(second.path == path && second.byteCount == bytes.count && second.cacheType == .memory)
         #expect((0...60).contains(age(path)))
         let request = try #require(fixture.origin.requests.last)

@@ -88,7 +88,7 @@ struct SharedDownloadTests {
             "/a.png",
             sequence: [OriginResponse(status: 503, fault: .stallBeforeHeader), OriginResponse(body: body)])
         let delegate = CountingDelegate()
-        let manager = try fixture.manager(downloads: { $0.maxAttempts = 1 })
+        let manager = try fixture.manager(downloads: { $0.maxTries = 1 })
         let results = try await load(manager, delegate, callers: 2, asked: 2)
         #expect(throws: WebImageError.self) { try results[0].get() }
         #expect(throws: WebImageError.self) { try results[1].get() }

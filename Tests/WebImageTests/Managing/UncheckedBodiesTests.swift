@@ -49,7 +49,7 @@ struct UncheckedBodiesTests {
                 }
             }
             try await until { arrived.withLock { $0 } == most }
-            // Each look is a turn of the thread, in which a transfer could start.
+            // Each check is a turn of the thread, in which a transfer could start.
             for _ in 0..<20 { _ = await manager.downloader.activity }
             let activity = await manager.downloader.activity
             #expect(activity.running == 0)

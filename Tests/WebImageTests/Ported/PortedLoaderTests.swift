@@ -45,7 +45,7 @@ struct PortedLoaderTests {
         let image = try await manager.loadImage(with: "memory:a") { received, expected in
             calls.withLock { $0.append([received, expected]) }
         }
-        #expect(image.info.width == 9 && image.outcome == .downloaded && image.httpStatus == nil && image.attempts == 1)
+        #expect(image.info.width == 9 && image.outcome == .downloaded && image.httpStatus == nil && image.tries == 1)
         #expect(calls.withLock { $0 } == [[0, -1], [png(9).count, png(9).count]])
         #expect(try await manager.loadImage(with: "memory:a").outcome == .hit)
         // Its failures are its own to judge.

@@ -111,7 +111,7 @@ struct ImagePrefetcherTests {
         token.cancel()
         #expect(token.isCancelled)
         #expect(prefetcher.runningTokenCount == 0)
-        // A list of its own passes behind the cancelled one: both loads that were under way have given back their places.
+        // A list of its own passes behind the cancelled one: both loads that were in flight have given back their places.
         let other = EventLog()
         prefetcher.prefetch(["v1"], completed: other.completed)
         await other.wait(for: "completion 1, 0")

@@ -54,7 +54,7 @@ private final class HeldLoader: ImageLoading {
         if Task.isCancelled { throw WebImageError(.cancelled, "cancelled") }
         if url.hasPrefix("bad") {
             var error = WebImageError(.invalidDownloadStatusCode, "404", httpStatus: 404)
-            error.attempts = 1
+            error.tries = 1
             throw error
         }
         if url.hasPrefix("listed") { throw WebImageError(.blackListed, "listed") }

@@ -6,11 +6,11 @@ import Testing
 @Suite("Hostile answers of a resolver", .timeLimit(.minutes(5)))
 struct HostileNameTests {
     private func failure(
-        of name: String, _ zone: @escaping NameServer.Zone
+        of name: String, _ zone: @escaping OriginResolver.Zone
     ) async throws -> (error: WebImageError?, queries: Int, figures: NameFigures) {
         let origin = try OriginServer()
         origin.setFallback { _ in OriginResponse(body: [1]) }
-        let names = try NameServer(zone: zone)
+        let names = try OriginResolver(zone: zone)
         let downloader = try makeDownloader {
             $0.dnsServers = [names.place]
             $0.ipVersion = .v4

@@ -9,7 +9,7 @@ import Threading
 struct NameResolverTests {
     /// An origin that answers every path, and a downloader that asks `names`.
     private func downloader(
-        _ names: NameServer, _ change: (inout ImageDownloader.Configuration) -> Void = { _ in }
+        _ names: OriginResolver, _ change: (inout ImageDownloader.Configuration) -> Void = { _ in }
     ) throws -> ImageDownloader {
         try makeDownloader {
             $0.dnsServers = [names.place]
@@ -28,7 +28,7 @@ struct NameResolverTests {
     @Test("One query for a name however many ask, and none while its answer is kept")
     func coalescing() async throws {
         let origin = try origin()
-        let names = try NameServer { .addresses(["127.0.0.1"], to: $0, ttl: 0) }
+        let names = try OriginResolver { .addresses(["127.0.0.1"], to: $0, ttl: 0) }
         let downloader = try downloader(names)
         try await withThrowingTaskGroup(of: Void.self) { group in
             for number in 0..<50 {
@@ -48,7 +48,7 @@ struct NameResolverTests {
     @Test("IPv6 alone is asked for on request")
     func families() async throws {
         let origin = try origin()
-        let names = try NameServer { .addresses(["127.0.0.1", "::1"], to: $0) }
+        let names = try OriginResolver { .addresses(["127.0.0.1", "::1"], to: $0) }
         let downloader = try downloader(names) { $0.ipVersion = .v6 }
         let error = await downloader.failure("http://six.test:\(origin.port)/")
         // Nothing listens there, or the machine has no IPv6: the address was tried all the same.
@@ -59,14 +59,14 @@ struct NameResolverTests {
 
     @Test("A name that does not exist ends at once, without a retry, and is not asked for again")
     func noName() async throws {
-        let names = try NameServer { question in
+        let names = try OriginResolver { question in
             question.name == "none.test" ? NameAnswer(.noName) : NameAnswer()
         }
         let downloader = try downloader(names)
         for _ in 0..<2 {
             let error = try #require(await downloader.failure("http://none.test/a.jpg"))
             #expect(error.code == .cannotFindHost && error.message == "no such name")
-            #expect(!error.isTransient && error.attempts == 0 && error.outcome == .dns)
+            #expect(!error.isTransient && error.tries == 0 && error.outcome == .dns)
         }
         let error = await downloader.failure("http://bare.test/a.jpg")
         #expect(error?.code == .cannotFindHost && error?.message == "the name has no address")
@@ -77,7 +77,7 @@ struct NameResolverTests {
     @Test("No resolver is asked for .invalid, localhost, impossible names, and names of the hosts file")
     func special() async throws {
         let origin = try origin()
-        let names = try NameServer { _ in .silence }
+        let names = try OriginResolver { _ in .silence }
         let folder = TemporaryDirectory()
         folder.write(Array("# a comment\n127.0.0.1 printer Printer.test # another\n::1 six\n".utf8), to: "hosts")
         let downloader = try downloader(names) { $0.hostsFile = folder.path("hosts") }
@@ -91,11 +91,11 @@ struct NameResolverTests {
     }
 
     @Test(
-        "SERVFAIL and REFUSED are asked again, and end a name only after the host patience",
+        "SERVFAIL and REFUSED are asked again, and end a name only after the host's wait limit",
         arguments: [NameAnswer.Code.serverFailure, .refused])
     func failing(code: NameAnswer.Code) async throws {
         let origin = try origin()
-        let names = try NameServer { question in
+        let names = try OriginResolver { question in
             switch question.name {
             case "heals.test" where question.number == 1: NameAnswer(code)
             case "fails.test": NameAnswer(code)
@@ -107,7 +107,7 @@ struct NameResolverTests {
         async let failed = downloader.failure("http://fails.test:\(origin.port)/")
         #expect(await healed == nil)
         let error = try #require(await failed)
-        #expect(error.code == .cannotFindHost && error.attempts == 0)
+        #expect(error.code == .cannotFindHost && error.tries == 0)
         #expect(error.message.hasPrefix("the resolver fails for this name: "), "\(error.message)")
         #expect(names.queryCount("heals.test") == 2)
         // At 0, 1 and 3 s.
@@ -117,7 +117,7 @@ struct NameResolverTests {
     @Test("A name without an answer ends if others are answered, even if it is the last one")
     func unanswered() async throws {
         let origin = try origin()
-        let names = try NameServer { question in
+        let names = try OriginResolver { question in
             question.name == "dead.test" ? .silence : .addresses(["127.0.0.1"], to: question)
         }
         let downloader = try downloader(names) { $0.hosts.waitLimit = 1 }
@@ -134,7 +134,7 @@ struct NameResolverTests {
     )
     func silent() async throws {
         let origin = try origin()
-        let names = try NameServer { .addresses(["127.0.0.1"], to: $0) }
+        let names = try OriginResolver { .addresses(["127.0.0.1"], to: $0) }
         let downloader = try downloader(names) {
             $0.maxConcurrentDownloads = 1
             $0.hosts.waitLimit = 0.5
@@ -154,10 +154,10 @@ struct NameResolverTests {
         #expect(await downloader.activity.names.silence == nil)
     }
 
-    @Test("Silence of the resolver does not use up a name's patience")
-    func patience() async throws {
+    @Test("Silence of the resolver does not use up a name's timeout")
+    func timeoutOfSilence() async throws {
         let origin = try origin()
-        let names = try NameServer { .addresses(["127.0.0.1"], to: $0) }
+        let names = try OriginResolver { .addresses(["127.0.0.1"], to: $0) }
         let downloader = try downloader(names) { $0.hosts.waitLimit = 2 }
         #expect(await downloader.failure("http://known.test:\(origin.port)/") == nil)
         names.setZone { $0.name == "fails.test" && $0.number == 1 ? NameAnswer(.serverFailure) : .silence }
@@ -178,13 +178,13 @@ struct NameResolverTests {
     }
 
     /// resolv.conf(5) has no ports.
-    private static let mayListen = (try? NameServer(address: "127.77.0.3", port: 53) { _ in .silence }) != nil
+    private static let mayListen = (try? OriginResolver(address: "127.77.0.3", port: 53) { _ in .silence }) != nil
 
     @Test("While the resolver is silent, a changed resolv.conf(5) counts", .enabled(if: mayListen, "port 53 is root's"))
     func changedFile() async throws {
         let origin = try origin()
-        let old = try NameServer(address: "127.77.0.1", port: 53) { _ in .silence }
-        let new = try NameServer(address: "127.77.0.2", port: 53) { .addresses(["127.0.0.1"], to: $0) }
+        let old = try OriginResolver(address: "127.77.0.1", port: 53) { _ in .silence }
+        let new = try OriginResolver(address: "127.77.0.2", port: 53) { .addresses(["127.0.0.1"], to: $0) }
         let folder = TemporaryDirectory()
         folder.write(Array("nameserver \(old.address)\n".utf8), to: "resolv.conf")
         let downloader = try downloader(old) {
@@ -201,7 +201,7 @@ struct NameResolverTests {
 
     @Test("An answer and a refusal that have lapsed are asked for again, and what the resolver says then counts")
     func lapsed() throws {
-        let names = try NameServer {
+        let names = try OriginResolver {
             $0.name == "none.test" ? NameAnswer(.noName) : .addresses(["192.0.2.1"], to: $0, ttl: 90)
         }
         let epoll = try #require(Epoll())
@@ -241,7 +241,7 @@ struct NameResolverTests {
 
     @Test("A download that is cancelled while its name is asked for is gone")
     func cancelled() async throws {
-        let names = try NameServer { _ in .silence }
+        let names = try OriginResolver { _ in .silence }
         let downloader = try downloader(names)
         let task = Task { await downloader.failure("http://slow.test/") }
         await names.waitForQueries(1)
@@ -255,7 +255,7 @@ struct NameResolverTests {
     func privateAddresses() async throws {
         let origin = try OriginServer(address: "0.0.0.0")
         origin.setFallback { _ in OriginResponse(body: [1]) }
-        let names = try NameServer { question in
+        let names = try OriginResolver { question in
             .addresses(question.name == "mixed.test" ? ["10.0.0.1", "127.0.0.1"] : ["127.0.0.9"], to: question)
         }
         let downloader = try downloader(names) { $0.addressPolicy.allow = ["127.0.0.1"].compactMap { CIDR($0) } }
@@ -270,7 +270,7 @@ struct NameResolverTests {
     @Test("Redirects and robots.txt pass through the same names")
     func hops() async throws {
         let origin = try origin()
-        let names = try NameServer { question in
+        let names = try OriginResolver { question in
             question.name == "gone.test" ? NameAnswer(.noName) : .addresses(["127.0.0.1"], to: question)
         }
         origin.route("/there", .redirect(to: "http://second.test:\(origin.port)/image"))
@@ -286,7 +286,7 @@ struct NameResolverTests {
     @Test("An international name is asked for in ASCII")
     func international() async throws {
         let origin = try origin()
-        let names = try NameServer { .addresses(["127.0.0.1"], to: $0) }
+        let names = try OriginResolver { .addresses(["127.0.0.1"], to: $0) }
         let downloader = try downloader(names)
         #expect(await downloader.failure("http://bücher.test:\(origin.port)/") == nil)
         #expect(names.queryCount("xn--bcher-kva.test") == 1)
@@ -295,7 +295,7 @@ struct NameResolverTests {
     @Test("To hosts that are seen once, 64 connections are kept and 4 for each transfer, and none if told so")
     func connections() async throws {
         let origin = try origin()
-        let names = try NameServer { .addresses(["127.0.0.1"], to: $0) }
+        let names = try OriginResolver { .addresses(["127.0.0.1"], to: $0) }
         let downloader = try downloader(names) {
             ($0.maxConcurrentDownloads, $0.maxIdleConnections) = (3, 100)
         }
@@ -331,7 +331,7 @@ struct NameResolverTests {
 
     @Test("Names that wait ask for more downloads: as many as are queried, and all once the resolver is slow")
     func waiting() async throws {
-        let names = try NameServer { _ in .silence }
+        let names = try OriginResolver { _ in .silence }
         let downloader = try downloader(names)
         let downloads = (0..<100).map { number in Task { await downloader.failure("http://host\(number).test/") } }
         try await until { await downloader.activity.names.waiting == 100 }
@@ -348,12 +348,12 @@ struct NameResolverTests {
     @Test("An answer that comes after the repetition of its query counts, with one resolver and with two")
     func lateAnswers() async throws {
         let origin = try origin()
-        let slow = try NameServer { question in
+        let slow = try OriginResolver { question in
             var answer = NameAnswer.addresses(["127.0.0.1"], to: question)
             answer.delay = 3
             return answer
         }
-        let dead = try NameServer { _ in .silence }
+        let dead = try OriginResolver { _ in .silence }
         for servers in [[slow.place], [slow.place, dead.place]] {
             let downloader = try downloader(slow) { $0.dnsServers = servers }
             await withTaskGroup(of: Void.self) { group in
@@ -370,8 +370,8 @@ struct NameResolverTests {
     @Test("Of two resolvers the second answers when the first does not")
     func second() async throws {
         let origin = try origin()
-        let dead = try NameServer { _ in .silence }
-        let names = try NameServer { .addresses(["127.0.0.1"], to: $0) }
+        let dead = try OriginResolver { _ in .silence }
+        let names = try OriginResolver { .addresses(["127.0.0.1"], to: $0) }
         let downloader = try downloader(names) { $0.dnsServers = [dead.place, names.place] }
         #expect(await downloader.failure("http://one.test:\(origin.port)/") == nil)
         #expect(await downloader.failure("http://two.test:\(origin.port)/") == nil)

@@ -59,7 +59,7 @@ struct ResolverSimulation {
         case ends(window: Int, name: Int, query: Int, ticket: QueryWindow.Ticket, end: QueryWindow.End)
         case isOverdue(window: Int, name: Int, query: Int, ticket: QueryWindow.Ticket)
         case again(window: Int, name: Int)
-        case looks(window: Int)
+        case checks(window: Int)
         case witnesses(window: Int, ticket: QueryWindow.Ticket, end: QueryWindow.End)
     }
 
@@ -68,7 +68,7 @@ struct ResolverSimulation {
         let event: Event
     }
 
-    private static let timeout = NameResolver.timeout, patience = NameResolver.patience
+    private static let timeout = NameResolver.timeout, answerTimeout = NameResolver.answerTimeout
     private let world: World
     private var random: Random
     /// The next one is the last.
@@ -78,7 +78,7 @@ struct ResolverSimulation {
     /// Names that were not asked for yet, and those whose repetition is due; the next one is the last.
     private var waiting: [[Int]], repeating: [[Int]]
     private var repeatingInFlight: [Int]
-    private var witnesses: [NameWitness], nextLook: [Double]
+    private var witnesses: [NameWitness], nextCheck: [Double]
     private var busyUntil = 0.0
     /// The queries that are overdue, and those of them that the window counts as lost.
     private var overdue: Set<Int> = [], lost: Set<Int> = []
@@ -100,7 +100,7 @@ struct ResolverSimulation {
         repeating = waiting.map { _ in [] }
         repeatingInFlight = waiting.map { _ in 0 }
         witnesses = waiting.map { _ in NameWitness() }
-        nextLook = waiting.map { _ in .infinity }
+        nextCheck = waiting.map { _ in .infinity }
         self.random = random
     }
 
@@ -118,8 +118,8 @@ struct ResolverSimulation {
         while let entry = events.popLast(), entry.time <= end {
             let now = entry.time
             switch entry.event {
-            case .looks(let window):
-                nextLook[window] = .infinity
+            case .checks(let window):
+                nextCheck[window] = .infinity
                 ask(window, now: now)
             case .witnesses(let window, let ticket, let end):
                 windows[window].ended(ticket, end, now: now)
@@ -152,7 +152,7 @@ struct ResolverSimulation {
     }
 
     private mutating func leave(_ window: Int, _ ticket: QueryWindow.Ticket) {
-        if ticket.attempt != .first { repeatingInFlight[window] -= 1 }
+        if ticket.turn != .first { repeatingInFlight[window] -= 1 }
     }
 
     private mutating func didEnd(
@@ -185,9 +185,9 @@ struct ResolverSimulation {
         }
         let hasMore = !waiting[window].isEmpty || !repeating[window].isEmpty
         let next = min(hasMore ? windows[window].nextTime : .infinity, witnesses[window].nextWake(windows[window]))
-        if next < nextLook[window] {
-            nextLook[window] = next
-            at(max(now + 0.001, next), .looks(window: window))
+        if next < nextCheck[window] {
+            nextCheck[window] = next
+            at(max(now + 0.001, next), .checks(window: window))
         }
     }
 
@@ -203,14 +203,14 @@ struct ResolverSimulation {
 
     private mutating func answer(to name: Name, now: Double) -> (QueryWindow.End, Double) {
         var latency = world.latency(&random)
-        if name.isDead || world.outage?.contains(now) == true { return (.timedOut, Self.patience) }
+        if name.isDead || world.outage?.contains(now) == true { return (.timedOut, Self.answerTimeout) }
         if let capacity = world.capacity {
             let wait = max(0, busyUntil - now)
-            if wait * capacity > Double(world.queue) { return (.timedOut, Self.patience) }
+            if wait * capacity > Double(world.queue) { return (.timedOut, Self.answerTimeout) }
             busyUntil = max(now, busyUntil) + 1 / capacity
             latency += busyUntil - now
         }
-        if latency >= Self.patience { return (.timedOut, Self.patience) }
+        if latency >= Self.answerTimeout { return (.timedOut, Self.answerTimeout) }
         return (random.next() < world.failures ? .failed : .answered, latency)
     }
 

@@ -28,7 +28,7 @@ struct TraceTests {
             let manager = try fixture.manager(
                 configure: { if let compatibility { $0 = ImageManager.Configuration(compatibility: compatibility) } },
                 downloads: {
-                    $0.maxAttempts = 1
+                    $0.maxTries = 1
                     if let compatibility { $0.follow(compatibility) }
                 })
             var configuration = ImagePrefetcher.Configuration()

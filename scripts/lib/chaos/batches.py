@@ -80,7 +80,7 @@ class Batch:
             if code is None:
                 return
             self.coordinator, self.again_at = None, now + 0.2
-            # 69 Redis is away, 66 and 78: what is there is not what this coordinator thought; the next look decides anew.
+            # 69 Redis is away, 66 and 78: what is there is not what this coordinator thought; the next reading decides anew.
             if code not in (0, 66, 69, 78, -signal.SIGKILL):
                 self.world.failures.append(f"a coordinator of {self.name} ended with {code}, see coordinators.log")
         if now < self.again_at or self.is_over or sealed == "1":

@@ -28,7 +28,7 @@ class Poison:
         if pid is None:
             return
         client = self.world.redis.client(0.1)
-        # A worker that was given up goes on as host:pid.1 and so on.
+        # A worker that was lost goes on as host:pid.1 and so on.
         names = [f"{HOST}:{pid}"] + [f"{HOST}:{pid}.{n}" for n in range(1, 30)]
         asked = [("HGET", f"prefetch:{{default}}:own:{name}", "#mark") for name in names]
         end = time.monotonic() + 0.2

@@ -48,7 +48,7 @@ class Storm:
         return not self.redis_back_at and not self.redis_thaws_at
 
     def kill_worker(self):
-        # Now and then one that is frozen: it never learns that it was given up.
+        # Now and then one that is frozen: it never learns that it was lost.
         worker = self.world.workers.choose(self.random, frozen=self.random.random() < 0.1)
         if worker and self.world.workers.kill(worker):
             self.world.count("worker kill -9")

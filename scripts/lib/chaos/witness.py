@@ -61,9 +61,9 @@ class Witness(threading.Thread):
         if self.is_alive():
             self.failures.append("the witness does not end")
 
-    def enter(self, patience):
+    def enter(self, wait_limit):
         """A client that `CLIENT KILL USER default` does not mean."""
-        client = self.server.client(patience, self.server.door)
+        client = self.server.client(wait_limit, self.server.door)
         client("ACL", "SETUSER", "witness", "on", "nopass", "~*", "&*", "+@all")
         client("AUTH", "witness", "-")
         return client

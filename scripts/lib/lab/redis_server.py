@@ -23,8 +23,8 @@ class Server:
         self.sizes = []
         self.cut = 0
 
-    def client(self, patience=1.0, path=None):
-        return Client(path or self.socket, patience)
+    def client(self, wait_limit=1.0, path=None):
+        return Client(path or self.socket, wait_limit)
 
     def start(self):
         words = ["redis-server", "--port", "0", "--unixsocket", self.door, "--unixsocketperm", "700", "--save", ""]

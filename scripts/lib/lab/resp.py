@@ -20,8 +20,8 @@ class Client:
     """Commands over a Unix socket, connected anew after every failure. Bytes come as text with a letter for each byte (Latin-1), fields of a
     hash as a dictionary."""
 
-    def __init__(self, path, patience=1.0):
-        self.path, self.patience, self.file, self.socket = path, patience, None, None
+    def __init__(self, path, wait_limit=1.0):
+        self.path, self.wait_limit, self.file, self.socket = path, wait_limit, None, None
 
     def __call__(self, *words):
         return self.many([words])[0]
@@ -31,7 +31,7 @@ class Client:
         try:
             if self.file is None:
                 self.socket = socket.socket(socket.AF_UNIX)
-                self.socket.settimeout(self.patience)
+                self.socket.settimeout(self.wait_limit)
                 self.socket.connect(self.path)
                 self.file = self.socket.makefile("rb")
             self.socket.sendall(b"".join(map(encoded, commands)))

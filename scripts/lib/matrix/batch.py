@@ -13,7 +13,7 @@ class Batch:
         self.list = os.path.join(folder, name + ".txt")
         tag = f"{queue}-{name}"
         pictures = world.pictures
-        # URL, outcomes it may have, digest of its image, whether it goes onto the list of failed URLs.
+        # URL, outcomes it may have, digest of its image, whether it goes onto the blacklist.
         rows = []
         for n in range(good):
             picture = pictures[(n + first) % len(pictures)]

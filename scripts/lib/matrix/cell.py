@@ -61,7 +61,7 @@ class Cell:
         self.redis = resp.Client(world.socket)
         self.workers, self.watches, self.batches, self.names, self.failures, self.notes = [], [], [], [], [], []
         # Of a key that is lost: whether a batch was made again, and what may differ afterwards.
-        self.mended, self.patience, self.spoilt, self.tasks = False, 12.0, None, []
+        self.mended, self.wait_limit, self.spoilt, self.tasks = False, 12.0, None, []
         # Batches that were made again from their lists.
         self.anew = set()
 
@@ -120,15 +120,15 @@ class Cell:
     async def do(self, *words, again=None, good=(0, 3), later=()):
         """A command that has to succeed, at the latest when the fault is over: one that failed is given again, as `again` where that differs."""
         end, hits = time.monotonic() + 75, self.fault.hits
-        for attempt in range(90):
-            code, output = await self.command(*(words if attempt == 0 or not again else again))
-            if code in good or (attempt and code in later):
+        for turn in range(90):
+            code, output = await self.command(*(words if turn == 0 or not again else again))
+            if code in good or (turn and code in later):
                 return output
-            if attempt:
+            if turn:
                 await asyncio.sleep(0.3)
             if self.fault.hits > hits:
                 end, hits = time.monotonic() + 75, self.fault.hits
-            elif time.monotonic() > end or attempt >= 3:
+            elif time.monotonic() > end or turn >= 3:
                 break
             self.notes.append(f"{words[0]} ended with {code}, and was given again")
             if self.fault.hit_at and not self.fault.over.is_set():
@@ -138,9 +138,9 @@ class Cell:
 
     async def submit(self, batch, *more):
         words, code = ["submit", batch.list, "--job-size", "4", "--quiet"], None
-        for attempt in range(6):
+        for turn in range(6):
             # What it says is to be done: gone on with, or submitted anew.
-            known = attempt and code != 66 and self.redis("EXISTS", self.key("b", batch.name))
+            known = turn and code != 66 and self.redis("EXISTS", self.key("b", batch.name))
             code, _ = await self.command(*words, *(["--resume"] if known else ["--name", batch.name, *BATCH, *more]))
             if code in (0, 3):
                 return
@@ -153,7 +153,7 @@ class Cell:
                     return
             except resp.Refused:
                 pass
-            if attempt and self.fault.kind in ("type", "lost"):
+            if turn and self.fault.kind in ("type", "lost"):
                 # What a batch has lost stays lost.
                 await self.mend()
             await asyncio.sleep(0.2)
@@ -199,13 +199,13 @@ class Cell:
             child = await self.world.start(*words, log=self.log("dash"), output=its, input=its, variables={"TERM": "xterm"})
             before = self.proxy.calls["BROWSE"]
 
-            async def has_looked():
+            async def has_polled():
                 # What nobody reads would stop it.
                 if select.select([ours], [], [], 0)[0]:
                     os.read(ours, 1 << 16)
                 return child.returncode is not None or self.proxy.calls["BROWSE"] >= before + calls
 
-            if not await self.until(has_looked, 10 + self.patience):
+            if not await self.until(has_polled, 10 + self.wait_limit):
                 self.fail("the dashboard looks at nothing any more")
             if child.returncode is None:
                 os.write(ours, b"q")
@@ -324,7 +324,7 @@ class Cell:
         async def look():
             n, state = self.redis("HMGET", self.key("b", batch.name), "finished", "state")
             return int(n or 0) >= number or state in ("done", "cancelled")
-        await self.until(look, self.patience)
+        await self.until(look, self.wait_limit)
 
     async def over(self, batch, unless=None):
         """Whether a batch ends: there has to be progress within three leases after the end of the fault, and what a run takes without one.
@@ -343,7 +343,7 @@ class Cell:
             now = time.monotonic()
             if finished != last or (self.fault.hit_at and not self.fault.over.is_set()):
                 last, since = finished, now
-            if now - since > 3 * LEASE + self.patience:
+            if now - since > 3 * LEASE + self.wait_limit:
                 return False
             await asyncio.sleep(0.05)
 

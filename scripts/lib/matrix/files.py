@@ -133,11 +133,11 @@ class Files:
             out += [(f"plant({kind})/{plant}", "plant", kind, plant) for plant in PLANTS if plant != "directory" or kind not in FOLDERS]
         return out
 
-    async def one(self, name, call, kind, fault, attempt):
-        """Runs a cell; returns it. Each attempt has a queue and a folder of its own."""
+    async def one(self, name, call, kind, fault, turn):
+        """Runs a cell; returns it. Each turn has a queue and a folder of its own."""
         dice = self.harness.plan.dice(name)
         async with self.harness.turns:
-            cell = await self.cell(f"{name} {attempt}" if attempt else name)
+            cell = await self.cell(f"{name} {turn}" if turn else name)
             try:
                 if call == "plant":
                     await self.plant(cell, kind, fault, dice)
@@ -249,7 +249,7 @@ class Files:
                 codes = (cell.redis("GET", cell.key("b", batch.name, "o")) or "").ljust(batch.total, "\0").encode("latin-1")
                 return all(code or row in below for row, code in zip(batch.rows, codes))
 
-            if not await cell.until(go_on, 10 + cell.patience):
+            if not await cell.until(go_on, 10 + cell.wait_limit):
                 cell.fail(f"URLs wait that have nothing to do with it: {await verdict.state_of(cell, batch)}; {last_words(worker)}")
         if kind.endswith("image"):
             # Another one is fetched, and nobody has to come.

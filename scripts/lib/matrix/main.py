@@ -37,7 +37,7 @@ HEALERS = {"death": "REAP", "leaving": "RELEASE"}
 # Cells that every cut has: what most depends on, and what was red once.
 ALWAYS = ("REPORT/error", "CLAIM/cut-after", "PUSH/cut-before", "OPEN/type:batches", "JOIN/error", "HEAL/error", "plant(v1/x/x/image)/symlink")
 
-# Sent by `run` alone, to a Redis of its own that no proxy is before: DeadWorkerTests and CrashingRunTests.
+# Sent by `run` alone, to a Redis of its own that no proxy is before: LostWorkerTests and CrashingRunTests.
 OF_RUN = {"BLAME"}
 
 
@@ -118,15 +118,15 @@ class Harness:
         self.plan = Plan(options.seed, names.names())
         self.turns = asyncio.Semaphore(options.jobs)
         # Seconds that no fault accounts for, on a machine as busy as this one: set by the round without faults.
-        self.results, self.serial, self.attempts, self.patience = [], 0, {}, 12.0
+        self.results, self.serial, self.tries, self.wait_limit = [], 0, {}, 12.0
 
     async def cell(self, name, scenario, fault, key=None, verbs=frozenset()):
         """Runs one cell, with a queue of its own each time."""
         self.serial += 1
         proxy = Proxy(os.path.join(self.world.folder, f"{self.serial}.sock"), self.world.socket, self.digests, fault)
-        attempt = self.attempts[(name, scenario)] = self.attempts.get((name, scenario), 0) + 1
-        cell = Cell(self.world, f"{name} {scenario} {attempt}", proxy, fault, self.options.seed)
-        cell.patience = self.patience
+        turn = self.tries[(name, scenario)] = self.tries.get((name, scenario), 0) + 1
+        cell = Cell(self.world, f"{name} {scenario} {turn}", proxy, fault, self.options.seed)
+        cell.wait_limit = self.wait_limit
         await proxy.start()
         if key:
             fault.spoil = lambda words: cell.spoil(key, verbs, words)
@@ -148,7 +148,7 @@ class Harness:
         """A cell without a proxy."""
         fault = Fault()
         cell = Cell(self.world, name, Proxy(self.world.socket, self.world.socket, self.digests, fault), fault, self.options.seed)
-        cell.patience = self.patience
+        cell.wait_limit = self.wait_limit
         return cell
 
     async def act(self, cell, scenario):
@@ -177,7 +177,7 @@ class Harness:
             if self.options.only or not self.plan.problems():
                 break
         monitor.stop()
-        self.patience = max(self.patience, 2 * max(self.plan.seconds.values()))
+        self.wait_limit = max(self.wait_limit, 2 * max(self.plan.seconds.values()))
         return failures + (self.plan.problems() if not self.options.only else [])
 
     async def one(self, name, script, kind, key):
@@ -185,9 +185,9 @@ class Harness:
         scenario, call = self.options.scenario or scenario, self.options.call or call
         async with self.turns:
             verbs = self.plan.keys.get(script, {}).get(key, frozenset())
-            for attempt in range(3):
+            for turn in range(3):
                 # A call that comes late in one run may not come in another: then the first one is taken.
-                fault = Fault(script, kind, call if attempt == 0 else 1, times, 2 * LEASE)
+                fault = Fault(script, kind, call if turn == 0 else 1, times, 2 * LEASE)
                 cell = await self.cell(name, scenario, fault, key, verbs)
                 if fault.hits or cell.failures:
                     break
@@ -197,8 +197,8 @@ class Harness:
 
     async def file(self, files, name, call, kind, fault):
         # Some calls are made in some runs only. A cell that was not reached has shown nothing: it is tried again, and red in the end.
-        for attempt in range(5):
-            cell = await files.one(name, call, kind, fault, attempt)
+        for turn in range(5):
+            cell = await files.one(name, call, kind, fault, turn)
             if not any(text.startswith("not reached") for text in cell.failures):
                 break
         if not cell.failures and not self.options.keep:

@@ -39,7 +39,7 @@ async def full(cell):
 
 @scenario
 async def control(cell):
-    """Pauses of a batch, the queue and a worker, another priority, and orders to all workers, while they fetch."""
+    """Pauses of a batch, the queue and a worker, another priority, and settings of all workers, while they fetch."""
     batch = cell.batch("control", slow=10)
     worker = await cell.worker()
     await cell.worker()
@@ -79,13 +79,13 @@ async def ends(cell):
         await cell.do("status", due.name)
         return cell.redis("HGET", cell.key("b", due.name), "state") == "cancelled"
 
-    if not await cell.until(is_due, 7 + cell.patience):
+    if not await cell.until(is_due, 7 + cell.wait_limit):
         cell.fail("a batch whose deadline has passed still runs")
 
 
 @scenario
 async def listed(cell):
-    """URLs put onto the list of failed URLs by hand, one of them taken off again."""
+    """URLs put onto the blacklist by hand, one of them taken off again."""
     batch = cell.batch("listed", good=20, slow=0, bad=False)
     rows = batch.rows
     named = [rows[0][0], rows[5][0], rows[9][0]]
@@ -147,7 +147,7 @@ async def together(cell):
     async def are_there():
         return cell.redis("ZCARD", cell.key("workers")) >= 2
 
-    await cell.until(are_there, cell.patience)
+    await cell.until(are_there, cell.wait_limit)
     await cell.do("resume", "--all")
 
 
@@ -196,7 +196,7 @@ async def healing(cell):
         return False
 
     # One that dies and is forgotten: its claims are nobody's.
-    await cell.until(has_jobs, cell.patience)
+    await cell.until(has_jobs, cell.wait_limit)
     await cell.kill(worker)
     await cell.plant("DEL", cell.key("workers"))
     await cell.plant("LPUSH", cell.key("jobs", name), "no job at all")
@@ -213,7 +213,7 @@ async def healing(cell):
         _, text = await cell.command("status", around=True)
         return f"{half.name} cannot end" in text
 
-    if not await cell.until(is_named, 30 + cell.patience):
+    if not await cell.until(is_named, 30 + cell.wait_limit):
         cell.fail(f"status does not name {half.name}, which has lost a job")
         return
     await cell.do("rm", half.name, "--force", "--yes", good=(0,), later=(66,))

@@ -88,7 +88,7 @@ async def outcomes(cell, batch):
     wrong = []
     for index, (url, may, _, listed) in enumerate(batch.rows):
         if listed and batch.name in cell.anew:
-            # It ended so before its batch was lost, and is on the list of failed URLs since.
+            # It ended so before its batch was lost, and is on the blacklist since.
             may = may | {"blacklisted"}
         found = outcome(codes[index])
         if found not in may and not (found == "open" and batch.ends == "cancelled"):

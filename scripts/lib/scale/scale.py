@@ -182,9 +182,9 @@ def batches(bench):
     table = Table(f"{count:,} batches", f"{sum(sizes):,} URLs, 1 to 64 a batch, all cached: a `submit` for each, and only then {WORKERS} workers.")
     table.exact("batches that wait at once", count, left)
     rig.say("working")
-    redis, workers, began, looks = Redis(server), Workers(bench, server, cache), time.monotonic(), []
-    while not looks or looks[-1][0]:
-        looks.append((redis.client("SCARD", f"{ROOT}:running"), *redis.calls()))
+    redis, workers, began, readings = Redis(server), Workers(bench, server, cache), time.monotonic(), []
+    while not readings or readings[-1][0]:
+        readings.append((redis.client("SCARD", f"{ROOT}:running"), *redis.calls()))
         time.sleep(0.05)
     worked = time.monotonic() - began
     # Each completion takes the batch out of that set, once, and nothing else does.
@@ -200,18 +200,18 @@ def batches(bench):
     table.row("working", "", f"{worked:.1f} s, {count / worked:,.0f} batches/s, {spent / count * 1e3:.2f} ms CPU each")
     table.row("Redis memory, all waiting", "", f"{waiting / 2**20:.1f} MiB, {waiting / count:,.0f} bytes a batch")
     # Each batch has its turn before the first one has its second, so most of them end late: half of all calls come before.
-    many, few = a_script(looks, 0.75, 1), a_script(looks, 0, 0.5)
+    many, few = a_script(readings, 0.75, 1), a_script(readings, 0, 0.5)
     table.row("a script while over 75 % of them are open, and under 50 %", "ratio < 1.5", f"{many:.0f} us, {few:.0f} us", many < 1.5 * few)
     table.row("`status` of all", "", f"{status:.2f} s")
     bench.fsck(server, table)
     return table
 
 
-def a_script(looks, least, most):
+def a_script(readings, least, most):
     """Microseconds a script takes while such a share of the batches is open."""
-    inside = [look for look in looks if least * looks[0][0] <= look[0] <= most * looks[0][0]]
+    inside = [reading for reading in readings if least * readings[0][0] <= reading[0] <= most * readings[0][0]]
     if len(inside) < 2 or inside[0][1] == inside[-1][1]:
-        inside = looks
+        inside = readings
     return (inside[-1][2] - inside[0][2]) / max(1, inside[-1][1] - inside[0][1])
 
 

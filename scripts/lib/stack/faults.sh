@@ -69,7 +69,7 @@ asked() {
 says() { [ "$(asked "$1")" = "$2" ]; }
 
 # What the profile `metrics` shows of a batch that is done: as many URLs as it has, and every rule of the alerts.
-look_at_metrics() { # URLs
+check_metrics() { # URLs
     local rules want
     stack --profile metrics up -d exporter prometheus >"$work/up.log" 2>&1 || { tail -n 5 "$work/up.log" >&2; stack --profile metrics logs --no-color --tail 5 exporter prometheus >&2; fail "the profile metrics did not start" "see the lines above" 1; }
     await "Prometheus reaches the exporter" 60 says 'up{job="prefetch"}' 1

@@ -69,9 +69,9 @@ struct NameCommand: AsyncParsableCommand {
         TerminationSignals.install { signal, count in stop.request(signal: signal, count: count) }
         let (address, port) = place ?? ("127.0.0.1", 0)
         let fixed = answer == Self.byHash ? nil : answer
-        let server: NameServer
+        let server: OriginResolver
         do throws(OriginError) {
-            server = try NameServer(address: address, port: port) { question in
+            server = try OriginResolver(address: address, port: port) { question in
                 .addresses([fixed ?? Self.address(of: question.name)], to: question)
             }
         } catch {

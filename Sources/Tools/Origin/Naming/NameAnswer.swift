@@ -1,6 +1,6 @@
 internal import Glibc
 
-/// What a ``NameServer`` answers, hostile answers included.
+/// What a ``OriginResolver`` answers, hostile answers included.
 package struct NameAnswer: Sendable {
     package struct Record: Sendable {
         var name: String

@@ -1,4 +1,4 @@
-/// How much a ``NameServer`` takes, and how often it fails, whatever it answers.
+/// How much a ``OriginResolver`` takes, and how often it fails, whatever it answers.
 package struct NameLoad: Sendable {
     /// Answers per second; nil: no limit.
     package var capacity: Double?

@@ -1,4 +1,4 @@
-/// A question to a ``NameServer`` (RFC 1035, section 4.1.2).
+/// A question to a ``OriginResolver`` (RFC 1035, section 4.1.2).
 package struct NameQuestion: Sendable {
     package static let v4: UInt16 = 1, v6: UInt16 = 28
     /// In lower case, without the final dot.

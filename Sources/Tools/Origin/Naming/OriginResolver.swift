@@ -2,7 +2,7 @@ internal import Threading
 
 /// A DNS server on loopback, over UDP and TCP, that can fail and lie, for tests and the benchmark. It ends when it is released or stopped
 /// with ``stop()``.
-package final class NameServer: Sendable {
+package final class OriginResolver: Sendable {
     /// Queries so far.
     package struct Counts: Sendable, Equatable {
         package var queries = 0
@@ -18,8 +18,8 @@ package final class NameServer: Sendable {
 
     package let address: String
     package let port: Int
-    private let state: Locked<NameServerState>
-    private let loop: NameServerLoop
+    private let state: Locked<OriginResolverState>
+    private let loop: OriginResolverLoop
 
     /// Starts listening, and the thread.
     /// - Parameters:
@@ -34,8 +34,8 @@ package final class NameServer: Sendable {
         let (listener, datagrams, bound) = try listenForQueries(address: address, port: port)
         self.address = address
         self.port = bound
-        state = Locked(NameServerState(zone: zone, seed: seed))
-        loop = try NameServerLoop(listener: listener, datagrams: datagrams, state: state)
+        state = Locked(OriginResolverState(zone: zone, seed: seed))
+        loop = try OriginResolverLoop(listener: listener, datagrams: datagrams, state: state)
     }
 
     /// Closes every socket; the thread ends when the server is released.
@@ -76,19 +76,19 @@ package final class NameServer: Sendable {
 }
 
 /// State shared by the loop and the callers of its server.
-struct NameServerState: Sendable {
+struct OriginResolverState: Sendable {
     struct Key: Hashable {
         var name: String
         var type: UInt16
     }
 
-    var zone: NameServer.Zone
+    var zone: OriginResolver.Zone
     var load: NameLoadState
-    var counts = NameServer.Counts()
+    var counts = OriginResolver.Counts()
     var asked: [Key: Int] = [:]
     var waiters: [(count: Int, resume: @Sendable () -> Void)] = []
 
-    init(zone: @escaping NameServer.Zone, seed: UInt64) {
+    init(zone: @escaping OriginResolver.Zone, seed: UInt64) {
         self.zone = zone
         load = NameLoadState(seed: seed)
     }
@@ -96,7 +96,7 @@ struct NameServerState: Sendable {
     /// Counts a query; returns what becomes of it, the zone, and the waiters that are satisfied.
     mutating func begin(
         _ question: inout NameQuestion, now: Double
-    ) -> (NameLoadState.Verdict, NameServer.Zone, [@Sendable () -> Void]) {
+    ) -> (NameLoadState.Verdict, OriginResolver.Zone, [@Sendable () -> Void]) {
         counts.queries += 1
         func increment(_ count: inout Int) -> Int {
             count += 1

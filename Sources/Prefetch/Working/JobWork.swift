@@ -5,7 +5,7 @@ internal import WebImage
 /// Runs a claimed job: its URLs' shared state, and the choice of those that need a transfer.
 ///
 /// Runs on the thread pool: file calls may block.
-final class JobTask: Sendable {
+final class JobWork: Sendable {
     let worker: WorkerContext
     let entry: JobLedger.Entry
     let batch: BatchContext
@@ -79,7 +79,7 @@ final class JobTask: Sendable {
             }
             return entry.forget()
         }
-        let task = JobTask(entry, run, batch, of: worker)
+        let task = JobWork(entry, run, batch, of: worker)
         if claim.marks >= 3 {
             entry.settle([URLRun(task, position: 0, entry: claim.job.entries[0]).poison(marks: claim.marks)])
         } else {
@@ -194,7 +194,7 @@ final class JobTask: Sendable {
         }
     }
 
-    private func listed(_ urls: [String]) async -> [Int: FailedURLList.Listing]? {
+    private func listed(_ urls: [String]) async -> [Int: Blacklist.Listing]? {
         let ttl = batch.options.listingTTL
         // Retried after an unknown refusal; if the list itself is broken nothing is on it.
         for _ in 0..<3 where !worker.shutdown.draining.isOpen {

@@ -3,7 +3,7 @@ internal import WebImage
 
 /// Failed URLs whose failure may be this machine's own: no connection, no name, no TLS, no response, or a page instead of an image. They have
 /// no outcome until something tells whose failure it is: an image that was fetched after them, or ``WitnessLoop``.
-final class HeldFailures: Sendable {
+final class UndecidedFailures: Sendable {
     enum Verdict: Sendable {
         /// The list's: reported.
         case theirs
@@ -37,13 +37,13 @@ final class HeldFailures: Sendable {
     }
 
     private struct State {
-        var held: [Failure] = []
+        var undecided: [Failure] = []
         var followers = 0
-        /// What becomes of every failure from now on; nil: it is held.
+        /// What becomes of every failure from now on; nil: it is undecided.
         var verdict: Verdict?
     }
 
-    /// The most that are held: then the worker claims nothing.
+    /// The most that are undecided: then the worker claims nothing.
     static let most = 4_096
     /// A portal answers for at least so many hosts.
     private static let fewestHosts = 5
@@ -51,14 +51,14 @@ final class HeldFailures: Sendable {
     private let state = Locked(State())
     private let bell: WakeSignal
 
-    /// * `bell`: rings when the first failure is held.
+    /// * `bell`: rings when the first failure is undecided.
     init(bell: WakeSignal) { self.bell = bell }
 
-    var count: Int { state.withLock { $0.held.count } }
+    var count: Int { state.withLock { $0.undecided.count } }
 
-    var oldest: ContinuousClock.Instant? { state.withLock { $0.held.first?.at } }
+    var oldest: ContinuousClock.Instant? { state.withLock { $0.undecided.first?.at } }
 
-    /// URLs that wait for the end of an equal one, which may be held.
+    /// URLs that wait for the end of an equal one, which may be undecided.
     var followers: Int { state.withLock { $0.followers } }
 
     /// Runs the wait for the end of an equal URL.
@@ -76,13 +76,13 @@ final class HeldFailures: Sendable {
         let failure = Failure(url: url, error: error, isListable: isListable)
         let (known, isFirst): (Verdict?, Bool) = state.withLock { state in
             if let verdict = state.verdict { return (verdict, false) }
-            state.held.append(failure)
-            return (nil, state.held.count == 1)
+            state.undecided.append(failure)
+            return (nil, state.undecided.count == 1)
         }
         if let known { return known }
         if isFirst { bell.ring() }
         let verdict = await failure.waiter.wait(ifCancelled: .open)
-        if verdict == .open { state.withLock { $0.held.removeAll { $0.waiter === failure.waiter } } }
+        if verdict == .open { state.withLock { $0.undecided.removeAll { $0.waiter === failure.waiter } } }
         return verdict
     }
 
@@ -90,34 +90,34 @@ final class HeldFailures: Sendable {
     func settle(before instant: ContinuousClock.Instant, as verdict: Verdict) {
         let settled = state.withLock { state in
             // Mostly there are none.
-            guard let first = state.held.first, first.at < instant else { return ArraySlice<Failure>() }
-            let count = state.held.firstIndex { $0.at >= instant } ?? state.held.count
-            defer { state.held.removeFirst(count) }
-            return state.held[..<count]
+            guard let first = state.undecided.first, first.at < instant else { return ArraySlice<Failure>() }
+            let count = state.undecided.firstIndex { $0.at >= instant } ?? state.undecided.count
+            defer { state.undecided.removeFirst(count) }
+            return state.undecided[..<count]
         }
         for failure in settled { failure.waiter.answer(verdict) }
     }
 
-    /// Holds nothing from now on: every failure, also those held now, is this machine's (`ours`), or stays open.
+    /// Holds nothing from now on: every failure, also those undecided now, is this machine's (`ours`), or stays open.
     func close(as verdict: Verdict) {
-        let held = state.withLock { state in
+        let undecided = state.withLock { state in
             // A worker that leaves stays so.
             if state.verdict != .open { state.verdict = verdict }
-            defer { state.held = [] }
-            return state.held
+            defer { state.undecided = [] }
+            return state.undecided
         }
-        for failure in held { failure.waiter.answer(verdict) }
+        for failure in undecided { failure.waiter.answer(verdict) }
     }
 
     func reopen() { state.withLock { if $0.verdict == .ours { $0.verdict = nil } } }
 
-    /// Nil if none are held.
+    /// Nil if none are undecided.
     func evidence() -> Evidence? {
-        let held = state.withLock { $0.held }
-        guard let first = held.first else { return nil }
-        var evidence = Evidence(oldest: first.at, isListable: held.contains { $0.isListable })
+        let undecided = state.withLock { $0.undecided }
+        guard let first = undecided.first else { return nil }
+        var evidence = Evidence(oldest: first.at, isListable: undecided.contains { $0.isListable })
         var pages: [Substance: (origins: Set<ByteText>, message: String)] = [:]
-        for failure in held {
+        for failure in undecided {
             let origin = Self.origin(of: failure.url)
             evidence.origins.insert(origin)
             guard let page = failure.error.page else { continue }

@@ -2,16 +2,16 @@ internal import Glibc
 
 /// The resolvers to ask, a channel for each: those that were given, or those of resolv.conf(5). A query goes to the first that answers, its
 /// repetition to another one. Used only on the downloader's thread.
-final class NameServers {
+final class Resolvers {
     private struct Server {
         let channel: NameChannel
         var answeredAt = -Double.infinity
     }
 
-    /// Seconds between two looks at the file.
+    /// Seconds between two checks of the file.
     private static let interval = 10.0
     private static let most = 8
-    /// Seconds between two looks for queries whose time is over: c-ares would go through all of them to tell the next.
+    /// Seconds between two checks for queries whose time is over: c-ares would go through all of them to tell the next.
     private static let lateInterval = 0.1
     private let given: [String]
     private let file: String
@@ -22,7 +22,7 @@ final class NameServers {
     private var version = FileVersion.none
     private var nextReading = -Double.infinity
     /// When ``takeEnded(now:)`` is due without an event; infinity: never.
-    private(set) var nextLook = Double.infinity
+    private(set) var nextCheck = Double.infinity
     /// Queries for which there was no channel.
     private var unsent: [NameChannel.Query] = []
 
@@ -40,7 +40,7 @@ final class NameServers {
     /// * `last`: the one that was asked the same before: then another one, if there is one.
     func ask(_ name: String, _ family: AddressFamily, number: Int, after last: Int?, now: Double) -> Int {
         if servers.isEmpty { open() }
-        nextLook = min(nextLook, now + Self.lateInterval)
+        nextCheck = min(nextCheck, now + Self.lateInterval)
         guard !servers.isEmpty else {
             unsent.append(NameChannel.Query(number, at: now, of: nil, .unanswered("out of memory")))
             return 0
@@ -71,14 +71,14 @@ final class NameServers {
         }
         var all = unsent
         unsent = []
-        let looks = now >= nextLook
-        if looks { nextLook = .infinity }
+        let checks = now >= nextCheck
+        if checks { nextCheck = .infinity }
         for index in servers.indices {
-            if looks { servers[index].channel.endLate() }
+            if checks { servers[index].channel.endLate() }
             let ended = servers[index].channel.takeEnded()
             for query in ended { note(query, of: index, now: now) }
             all += ended
-            if servers[index].channel.inFlight > 0 { nextLook = min(nextLook, now + Self.lateInterval) }
+            if servers[index].channel.inFlight > 0 { nextCheck = min(nextCheck, now + Self.lateInterval) }
         }
         return all
     }

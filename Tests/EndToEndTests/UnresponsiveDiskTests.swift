@@ -7,9 +7,9 @@ import WebImage
 
 /// Disks that stop answering under a worker: a file system that is frozen by fsfreeze(8).
 @Suite(
-    "Hung disks", .timeLimit(.minutes(5)),
+    "Disks that do not respond", .timeLimit(.minutes(5)),
     .enabled(if: LoopFileSystem.isPermitted, "this machine permits no mount"))
-struct HungDiskTests {
+struct UnresponsiveDiskTests {
     /// A file system that stands still from ``freeze()`` to ``thaw()``, and is never left so.
     private final class Disk: Sendable {
         let volume: LoopFileSystem
@@ -68,7 +68,7 @@ struct HungDiskTests {
         worker.signal(SIGTERM)
         #expect(await worker.wait() == .exited(0))
         #expect(
-            !worker.stderr.contains("given up") && !worker.stderr.contains("held: disk"),
+            !worker.stderr.contains("declared lost") && !worker.stderr.contains("held: disk"),
             "\(worker.stderr)")
         // Mounted until here.
         withExtendedLifetime(disk) {}
@@ -81,8 +81,8 @@ struct HungDiskTests {
         guard let disk = Disk() else { return }
         let remote = try await RemoteBatch()
         let origin = try origin(12)
-        let hung = try await worker(remote, cache: "\(disk.volume.path)/cache", lease: "1s")
-        try await until { hung.stderr.contains("is ready") }
+        let hanging = try await worker(remote, cache: "\(disk.volume.path)/cache", lease: "1s")
+        try await until { hanging.stderr.contains("is ready") }
         let name = try await remote.queue.workers.names()
         _ = try await remote.submit(
             (0..<12).map { origin.url("/\($0).png") }, as: "b", ["--job-size", "2"])
@@ -102,13 +102,13 @@ struct HungDiskTests {
         let counts = try #require(try await remote.queue.batches.status(of: "b")).counts
         #expect(counts[.downloaded] + counts[.hit] == 12, "\(counts)")
         disk.thaw()
-        try await until { hung.stderr.contains("the disk answers again") }
+        try await until { hanging.stderr.contains("the disk answers again") }
         #expect(
-            hung.stderr.contains("held: disk") && !hung.stderr.contains("given up"), "\(hung.stderr)")
+            hanging.stderr.contains("held: disk") && !hanging.stderr.contains("declared lost"), "\(hanging.stderr)")
         _ = try await remote.submit((0..<4).map { origin.url("/\($0).png") }, as: "next")
         try await until { try await remote.queue.batches.status(of: "next")?.state == .done }
-        hung.signal(SIGTERM)
-        #expect(await hung.wait() == .exited(0))
+        hanging.signal(SIGTERM)
+        #expect(await hanging.wait() == .exited(0))
         withExtendedLifetime(disk) {}
     }
 }

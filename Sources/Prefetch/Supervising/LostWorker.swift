@@ -1,7 +1,7 @@
 internal import Redis
 
-/// A worker that is known to be dead, whatever its lease.
-package struct DeadWorker: Sendable {
+/// A worker that is known to have died, whatever its lease.
+package struct LostWorker: Sendable {
     private let queue: PrefetchQueue
     private let name: String
 

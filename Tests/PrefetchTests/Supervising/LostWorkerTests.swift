@@ -3,8 +3,8 @@ import Testing
 
 @testable import Prefetch
 
-@Suite("What a dead worker leaves", .timeLimit(.minutes(5)))
-struct DeadWorkerTests {
+@Suite("What a lost worker leaves", .timeLimit(.minutes(5)))
+struct LostWorkerTests {
     private func suspect(_ claim: String, _ position: Int, of worker: String = "w") -> DecodeNotes.Suspect {
         DecodeNotes.Suspect(claim: claim, position: position, worker: worker)
     }
@@ -51,8 +51,8 @@ struct DeadWorkerTests {
         try await f.join("w", "v")
         let claims = try await f.claim("w", 1, count: 2)
         let name = claims[0].name
-        let dead = DeadWorker("w", queue: f.queue)
-        #expect(await dead.giveBack(blaming: [1, 4].map { suspect(name, $0) }))
+        let lost = LostWorker("w", queue: f.queue)
+        #expect(await lost.giveBack(blaming: [1, 4].map { suspect(name, $0) }))
         #expect(try await f.queue.workers.names() == ["v"])
         #expect(try await f.findings("b") == [])
         let parts = try await f.claim("v", 1, count: 9).sorted { $0.job.base < $1.job.base }
@@ -76,7 +76,7 @@ struct DeadWorkerTests {
             // The mark in Redis and the note are of one death.
             try await f.queue.jobs.mark(worker: "w\(death)", claim: claim.name)
             narrows.append(
-                await DeadWorker("w\(death)", queue: f.queue)
+                await LostWorker("w\(death)", queue: f.queue)
                     .giveBack(blaming: [suspect(claim.name, 0, of: "w\(death)")]))
         }
         #expect(marks == [0, 1, 2, 3, 4])
@@ -91,7 +91,7 @@ struct DeadWorkerTests {
         func deliveries(_ worker: String, _ suspects: [DecodeNotes.Suspect]?) async throws -> [Int] {
             try await f.join(worker)
             let claims = try await f.claim(worker, 1, count: 2)
-            #expect(await DeadWorker(worker, queue: f.queue).giveBack(blaming: suspects) == false)
+            #expect(await LostWorker(worker, queue: f.queue).giveBack(blaming: suspects) == false)
             return claims.map(\.deliveries)
         }
         #expect(try await deliveries("a", []) == [0, 0])
@@ -103,7 +103,7 @@ struct DeadWorkerTests {
         #expect(try await f.findings("b") == [])
     }
 
-    @Test("A worker that was given up and joined again is found by the name in its notes")
+    @Test("A worker that was lost and joined again is found by the name in its notes")
     func rejoined() async throws {
         let f = try await QueueFixture()
         try await f.fill(sizes: [2])
@@ -112,10 +112,10 @@ struct DeadWorkerTests {
         // Another worker's name is none that it can have.
         for other in ["w", "x"] {
             #expect(
-                await DeadWorker(other, queue: f.queue).giveBack(blaming: [suspect(claim.name, 1, of: "v")]) == false)
+                await LostWorker(other, queue: f.queue).giveBack(blaming: [suspect(claim.name, 1, of: "v")]) == false)
         }
         #expect(try await f.queue.workers.names().sorted() == ["v", "w.1"])
-        #expect(await DeadWorker("w", queue: f.queue).giveBack(blaming: [suspect(claim.name, 1, of: "w.1")]))
+        #expect(await LostWorker("w", queue: f.queue).giveBack(blaming: [suspect(claim.name, 1, of: "w.1")]))
         #expect(try await f.queue.workers.names() == ["v"])
         #expect(try await f.claim("v", 1, count: 2).map(\.marks) == [0, 1])
         #expect(try await f.findings("b") == [])

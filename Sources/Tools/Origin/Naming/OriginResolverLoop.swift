@@ -3,8 +3,8 @@ internal import DequeModule
 internal import Glibc
 internal import Threading
 
-/// The thread of a ``NameServer``: an epoll loop that receives queries, and sends each answer when it is due.
-actor NameServerLoop: EpollLoop {
+/// The thread of a ``OriginResolver``: an epoll loop that receives queries, and sends each answer when it is due.
+actor OriginResolverLoop: EpollLoop {
     /// Where an answer goes.
     private enum Peer {
         case datagram(sockaddr_storage, socklen_t)
@@ -19,7 +19,7 @@ actor NameServerLoop: EpollLoop {
     private static let listenerToken: UInt64 = 0, datagramToken: UInt64 = 1
     private nonisolated let executor: ThreadExecutor
     private nonisolated let epoll: Epoll
-    private let state: Locked<NameServerState>
+    private let state: Locked<OriginResolverState>
     private var listener: Int32
     private var datagrams: Int32
     private var streams: [UInt64: Stream] = [:]
@@ -30,13 +30,13 @@ actor NameServerLoop: EpollLoop {
 
     nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
-    init(listener: Int32, datagrams: Int32, state: Locked<NameServerState>) throws(OriginError) {
+    init(listener: Int32, datagrams: Int32, state: Locked<OriginResolverState>) throws(OriginError) {
         guard let epoll = Epoll() else {
             close(listener)
             close(datagrams)
             throw OriginError("cannot make an epoll instance")
         }
-        let reference = WeakReference<NameServerLoop>()
+        let reference = WeakReference<OriginResolverLoop>()
         executor = ThreadExecutor(name: "names", epoll: epoll, loop: reference)
         self.epoll = epoll
         self.state = state
@@ -165,7 +165,7 @@ actor NameServerLoop: EpollLoop {
 func listenForQueries(address: String, port: Int) throws(OriginError) -> (listener: Int32, datagrams: Int32, port: Int)
 {
     // A port that is free for TCP may be taken for UDP: then another one is tried.
-    for attempt in 0..<16 {
+    for turn in 0..<16 {
         let (listener, bound) = try listenOn(address: address, port: port)
         do throws(OriginError) {
             let (datagrams, _) = try bindTo(address: address, port: bound, kind: SOCK_DGRAM)
@@ -174,7 +174,7 @@ func listenForQueries(address: String, port: Int) throws(OriginError) -> (listen
             return (listener, datagrams, bound)
         } catch {
             close(listener)
-            if port != 0 || attempt == 15 { throw error }
+            if port != 0 || turn == 15 { throw error }
         }
     }
     throw OriginError("no free port")

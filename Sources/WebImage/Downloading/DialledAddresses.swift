@@ -1,4 +1,4 @@
-struct ConnectAttempts {
+struct DialledAddresses {
     private(set) var socketErrno: Int32 = 0
     /// The last refused address, and why.
     private(set) var refusal: (target: String, why: AddressRefusal)?

@@ -1,7 +1,7 @@
 package import Redis
 
-/// The list of failed URLs, shared by all workers of the queue.
-package struct FailedURLList: Sendable {
+/// The blacklist, shared by all workers of the queue.
+package struct Blacklist: Sendable {
     private let redis: ScriptRunner
 
     init(_ redis: ScriptRunner) { self.redis = redis }

@@ -7,10 +7,10 @@ import Testing
 import WebImage
 
 /// What shows something answers, whatever Redis is busy with or refuses.
-@Suite("Looking never hangs", .timeLimit(.minutes(5)))
-struct LookTests {
+@Suite("Read-only commands always answer", .timeLimit(.minutes(5)))
+struct ReadOnlyCommandTests {
     /// Every command that only shows something, and what ends it where all is well.
-    private static let looks = [
+    private static let commands = [
         ["status"], ["status", "b"], ["workers"], ["failures", "b"], ["why", "http://192.0.2.1/0.png"],
     ]
 
@@ -37,9 +37,9 @@ struct LookTests {
             ["CONFIG", "SET", "min-replicas-to-write", "1"],
         ] { _ = try await connection.command(command.map { RedisArgument($0) }) }
         await #expect(throws: RedisError.self) { _ = try await connection.command(["SET", "x", "1"]) }
-        for look in Self.looks {
-            let child = try await b.coord(look)
-            #expect(await child.wait() == .exited(0), "\(look): \(child.stdout) \(child.stderr)")
+        for command in Self.commands {
+            let child = try await b.coord(command)
+            #expect(await child.wait() == .exited(0), "\(command): \(child.stdout) \(child.stderr)")
             #expect(!child.stdout.isEmpty)
         }
         // The check of one batch reads only, too.
@@ -68,10 +68,10 @@ struct LookTests {
         ])
         // Nor does Redis take anything then.
         try await until { run.stderr.contains("MISCONF") }
-        let looks = Self.looks.map { $0.first == "why" ? ["why", urls[0]] : $0 }
-        for look in looks {
-            let child = try await coord(look)
-            #expect(await child.wait() == .exited(0), "\(look): \(child.stderr)")
+        let commands = Self.commands.map { $0.first == "why" ? ["why", urls[0]] : $0 }
+        for command in commands {
+            let child = try await coord(command)
+            #expect(await child.wait() == .exited(0), "\(command): \(child.stderr)")
         }
         run.signal(SIGKILL)
         await run.wait()
@@ -88,17 +88,17 @@ struct LookTests {
         let b = try await batch()
         b.redis.freeze()
         // doctor tells of it as one of its findings.
-        for (look, code) in Self.looks.map({ ($0, Int32(69)) }) + [(["doctor"], 1)] {
+        for (command, code) in Self.commands.map({ ($0, Int32(69)) }) + [(["doctor"], 1)] {
             let began = ContinuousClock.now
-            let child = try await b.coord(look)
-            #expect(await child.wait() == .exited(code), "\(look): \(child.stdout) \(child.stderr)")
+            let child = try await b.coord(command)
+            #expect(await child.wait() == .exited(code), "\(command): \(child.stdout) \(child.stderr)")
             // A second and a half by itself; not the 15 s of commands that can wait.
-            #expect(ContinuousClock.now - began < .seconds(8), "\(look)")
+            #expect(ContinuousClock.now - began < .seconds(8), "\(command)")
         }
         b.redis.thaw()
     }
 
-    @Test("Beside 10,000 finished batches a look at one costs Redis some dozens of commands")
+    @Test("Beside 10,000 finished batches a reading of one costs Redis some dozens of commands")
     func manyBatches() async throws {
         let b = try await batch()
         let keys = b.queue.keys
@@ -118,12 +118,12 @@ struct LookTests {
             let match = try #require(stats.firstMatch(of: /total_commands_processed:([0-9]+)/))
             return try #require(Int(match.1))
         }
-        for (look, most) in [(["status", "b"], 150), (["failures", "b"], 150), (["workers"], 150)] {
+        for (command, most) in [(["status", "b"], 150), (["failures", "b"], 150), (["workers"], 150)] {
             let before = try await commands()
-            let child = try await b.coord(look)
-            #expect(await child.wait() == .exited(0), "\(look): \(child.stderr)")
+            let child = try await b.coord(command)
+            #expect(await child.wait() == .exited(0), "\(command): \(child.stderr)")
             let cost = try await commands() - before
-            #expect(cost <= most, "\(look): \(cost) commands")
+            #expect(cost <= most, "\(command): \(cost) commands")
         }
         let all = try await b.coord(["status", "--json"])
         #expect(await all.wait() == .exited(0), "\(all.stderr)")

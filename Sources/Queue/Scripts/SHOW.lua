@@ -1,5 +1,5 @@
 #!lua flags=allow-oom,no-writes
--- LOOK: a batch with all its counts at one moment.
+-- SHOW: a batch with all its counts at one moment.
 -- ARGV: batch.
 -- Result: time in ms, fields of the batch, counts of its workers, its hosts, waiting jobs, registered workers and the
 -- ends of their leases, the record of each, 1 if the queue is paused.

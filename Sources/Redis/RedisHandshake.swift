@@ -90,7 +90,7 @@ struct RedisHandshake {
         return Set(hosts.flatMap { host in ports.map { RedisAddress(host, port: $0) } })
     }
 
-    /// All nodes of the cluster, masters and replicas; empty if the user may not list them.
+    /// All nodes of the cluster, primaries and replicas; empty if the user may not list them.
     private func nodes(over context: RedisContext, from node: Endpoint) throws(RedisError) -> [Endpoint] {
         try context.append(["CLUSTER", "SLOTS"])
         var nodes: [Endpoint] = []

@@ -1,5 +1,5 @@
-/// Detects a program that cannot run: five deaths within ten seconds without progress, or 20 in any time. `WorkerSupervisor` restarts a dead
-/// worker after ``pause(beforeRestart:)``, and gives up when a death has a verdict, counting all its workers together; at once if the exit
+/// Detects a program that cannot run: five deaths within ten seconds without progress, or 20 in any time. `WorkerSupervisor` starts a
+/// worker again after ``pause(beforeRestart:)``, and gives up when a death has a verdict, counting all its workers together; at once if the exit
 /// code states that a worker cannot work here.
 ///
 /// Two kinds of progress exist, and both are finite, so a supervisor whose workers die ends:

@@ -93,7 +93,7 @@ enum MachineDiagnostics {
             ? Finding(
                 .warn, "names", "/etc/resolv.conf names no server: only addresses and /etc/hosts can be reached",
                 remedy: "add a resolver, unless all URLs are on this machine")
-            : Finding(.ok, "names", "name servers: \(servers.joined(separator: ", "))")
+            : Finding(.ok, "names", "resolvers: \(servers.joined(separator: ", "))")
     }
 
     private static func programs() -> Finding {

@@ -3,7 +3,7 @@ internal import Glibc
 package struct OpenFile: ~Copyable {
     package let descriptor: Int32
 
-    /// Takes ownership of an open call's result; nil if it failed, with `errno` intact.
+    /// The result of an open call, which it closes; nil if the call failed, with `errno` intact.
     package init?(_ descriptor: Int32) {
         guard descriptor >= 0 else { return nil }
         self.descriptor = descriptor

@@ -162,8 +162,8 @@ struct BatchFollower: Sendable {
 
 /// The end of a batch as an exit code.
 enum BatchExit {
-    /// 0 all there that were wanted, 3 some failed, or there is no image at all, 74 some files could not be stored, 4 cancelled; one that
-    /// ended with as many URLs as were to be waited for has finished.
+    /// 0: every wanted image is there; 3: some failed, or there is no image at all; 74: some files could not be stored; 4: cancelled, but not by
+    /// `--finish-at`.
     static func code(_ status: BatchStatus, allowed: PrefetchSettings.Share?) -> Int32 {
         if status.state == .cancelled && status.endedBy != .finishAt { return 4 }
         let counts = status.counts

@@ -42,7 +42,7 @@ struct BatchOutput: Sendable {
         }
     }
 
-    /// Looks, before anything is queued, whether a target may replace what is there.
+    /// Checks, before anything is queued, that each target may replace the file in its place.
     /// - Throws: `cacheUnavailable` (73) if it may not; what reading the list throws.
     func check(_ id: String, _ target: Target, overwrites: Bool) async throws(PrefetchError) {
         guard case .text(_, let path?) = target else { return }
@@ -202,7 +202,7 @@ extension BatchOutput {
         /// NDJSON into a file; nil is standard output.
         static func lines(_ path: String?) -> Target { .text(.jsonl, path) }
 
-        /// Looks whether it can be written, and makes the folder.
+        /// Checks that it can be written, and makes the folder.
         /// - Throws: `cacheUnavailable` (73).
         func check() throws(PrefetchError) {
             switch self {
@@ -213,7 +213,7 @@ extension BatchOutput {
             }
         }
 
-        /// Looks whether it may replace what is there.
+        /// Checks that it may replace the file in its place.
         /// * `lists`: the files that are the list; none of them is ever replaced.
         /// * `entries`: of the list.
         /// - Throws: `cacheUnavailable` (73) if it may not.
@@ -265,18 +265,18 @@ extension BatchOutput {
         /// What stands in front of all lines.
         var head: String { self == .lock ? ImageLock.head : "" }
 
-        /// A line with its end; empty where there is nothing to say.
+        /// A line with its end; empty for a line that this text leaves out.
         func line(_ line: ExportedLine) -> String {
             switch self {
             case .jsonl: return line.json.text + "\n"
-            // Written by ``BatchTable``, which knows the columns of all lines.
+            // Written by ``BatchTable``, which has the columns of all lines.
             case .csv, .tsv: return ""
             case .failed:
                 guard let outcome = line.result.outcome, outcome.isSkipped else { return "" }
-                // What is no URL would be none again; a person may want to see it.
+                // A line that is no URL cannot be requested again: it stays as a comment.
                 let url = ShownURL.url(line.result.url)
                 return outcome == .invalidURL ? "# \(url)\n" : "\(url)\n"
-            // Written by ``BatchExport/forEachLock(_:)``, since it wants every digest.
+            // Written by ``BatchExport/forEachLock(_:)``, which needs the digest of every image.
             case .lock: return ""
             }
         }

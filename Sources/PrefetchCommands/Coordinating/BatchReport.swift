@@ -29,7 +29,7 @@ struct BatchReport: Sendable {
         Console.note("\(TerminalText.escaped(path)): \(Wording.bytes(text.utf8.count))")
     }
 
-    /// Looks whether a page may replace what is there.
+    /// Checks that a page may replace the file in its place.
     private func check(_ path: String, overwrites: Bool) async throws {
         let chain = try await BatchChain.read(id, queue: queue)
         try ReplacedFile.refuse(path, over: BatchOutput.lists(of: chain) + [listPath].compactMap { $0 })

@@ -19,11 +19,11 @@ struct BatchRetry: Sendable {
     let name: String?
     /// Where its list is now, if not where it was read.
     let listPath: String?
-    /// The names of the settings that are not as before, and what they are.
+    /// The names of the settings that differ from the earlier batch, and their values.
     var given: Set<String> = [], changes = BatchSettings()
 
     /// Takes up the newest batch of the chain.
-    /// * `joinsRunning`: a retry that runs is worked on; otherwise only one that is not fed to its end is gone on with.
+    /// * `joinsRunning`: whether a retry that already runs is joined; otherwise only one whose list is not queued to its end is continued.
     /// - Throws: `notFound`; `stopped` where the newest runs; what reading its skipped lines throws.
     func open(joinsRunning: Bool) async throws(PrefetchError) -> Opening {
         let id = try await queue.catalog.resolve(name)

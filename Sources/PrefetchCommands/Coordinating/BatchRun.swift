@@ -10,7 +10,7 @@ internal import WebImage
 struct BatchRun: Sendable {
     let settings: RunSettings
     let source: BatchSource
-    /// Tells of the ended batch in place of the summary, and decides the exit code.
+    /// Prints its own summary of the ended batch, and returns the exit code.
     var report: (@Sendable (PrefetchQueue, BatchStatus) async throws -> Int32)?
 
     init(settings: RunSettings, source: BatchSource) {
@@ -58,7 +58,7 @@ struct BatchRun: Sendable {
         if code != 0 { throw ExitCode(code) }
     }
 
-    /// Opens the batch, works on it until it is over, and tells of it; returns the exit code.
+    /// Opens the batch, works on it until it is over, and prints its summary; returns the exit code.
     private func process(
         _ session: Session, _ lock: RunLock, _ workers: RunWorkers, _ redisFailure: Failure
     ) async throws -> Int32 {
@@ -260,7 +260,7 @@ struct BatchRun: Sendable {
 /// Runs a `run` command line, and leaves the exit code to its caller: the demo.
 package enum VerifiedRun {
     /// * `words`: the arguments of `run`, `list` their list.
-    /// * `judge`: tells of the ended batch in place of the summary, and decides the exit code.
+    /// * `judge`: prints its own summary of the ended batch, and returns the exit code.
     package static func run(
         _ words: [String], list: URLList, workers: Int,
         judge: @escaping @Sendable (PrefetchQueue, BatchStatus) async throws -> Int32

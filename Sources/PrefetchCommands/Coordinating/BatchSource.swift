@@ -7,9 +7,9 @@ internal import WebImage
 struct OpenBatch: Sendable {
     let id: String
     let total: Int
-    /// Whether nothing of it had ended when it was opened.
+    /// Whether none of its URLs had ended when it was opened.
     var isFresh = false
-    /// Feeds until the batch is sealed; the closure hears what it waits for.
+    /// Feeds until the batch is sealed; the closure is called with the reason of each wait.
     let feed: @Sendable (_ waiting: @Sendable (ListFeeder.Wait) -> Void) async throws(PrefetchError) -> ListFeeder.End
 }
 
@@ -17,8 +17,8 @@ struct OpenBatch: Sendable {
 enum BatchSource: Sendable {
     /// The lines of a list.
     case list(URLList, BatchSettings, cache: String)
-    /// What was skipped of a batch, the newest where none is named; where its list is now, if not where it was read; and the names of the settings
-    /// that it does not have from there.
+    /// The skipped lines of a batch, by default the newest; the path of its list, where that has moved; and the names of the settings that
+    /// replace those of the batch.
     case skipped(of: String?, list: String?, taking: Set<String>, from: BatchSettings)
 
     /// Whether there are URLs, as far as is known before Redis is asked.

@@ -96,7 +96,7 @@ enum BlacklistSource: Sendable {
         self = words == ["-"] ? .lines : .words(words)
     }
 
-    /// Looks whether there is anything to read, before anybody asks Redis.
+    /// Checks, before a request to Redis, that standard input can be read.
     /// - Throws: `unreadableList`.
     func check() throws(PrefetchError) {
         guard case .lines = self, isatty(STDIN_FILENO) == 1 else { return }
@@ -104,7 +104,7 @@ enum BlacklistSource: Sendable {
             .unreadableList, "standard input is a terminal", hint: "pipe URLs into it: cat urls.txt | …")
     }
 
-    /// Adds them; says how many, and what is no URL.
+    /// Adds the URLs; prints how many, and the lines that are no URLs.
     /// - Throws: `unreadableList` where none is a URL, or there is no line and there has to be one.
     func add(to queue: PrefetchQueue, _ empty: EmptyListOptions) async throws(PrefetchError) {
         var (urls, new, bad) = (0, 0, 0)
@@ -135,7 +135,7 @@ enum BlacklistSource: Sendable {
         Console.print(text)
     }
 
-    /// Takes them off; says how many.
+    /// Removes the URLs; prints how many.
     /// - Throws: `unreadableList` where there is no line and there has to be one.
     func remove(from queue: PrefetchQueue, _ empty: EmptyListOptions) async throws(PrefetchError) {
         var (all, removed) = (0, 0)

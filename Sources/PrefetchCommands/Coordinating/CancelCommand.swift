@@ -51,7 +51,7 @@ struct CancelCommand: AsyncParsableCommand {
         }
     }
 
-    /// Nothing tells what it was any more, so there is nothing to be cancelled but what is left of it.
+    /// Redis has lost the record of the batch, so only its remaining keys can be removed.
     private func remove(_ id: String, _ queue: PrefetchQueue) async throws {
         let name = TerminalText.escaped(id)
         try confirmation.ask("remove what is left of \(name), of which Redis has lost the record", "cancel")

@@ -101,7 +101,7 @@ public enum CommandRunner {
 
     /// The page that `-h`, `--help` or `help COMMAND` asks for; nil if none does.
     private static func helpPage(_ words: [String], of root: any AsyncParsableCommand.Type) -> HelpPage? {
-        // Help is what a command with subcommands and none named has to say.
+        // A command that needs a subcommand, and has none, prints its help.
         let path = CommandPath(words, of: root)
         let isIncomplete =
             !path.command.configuration.subcommands.isEmpty && path.command.configuration.defaultSubcommand == nil
@@ -112,7 +112,7 @@ public enum CommandRunner {
         return options.contains("-h") || isIncomplete ? HelpPage(path, .short) : nil
     }
 
-    /// A result that could not be written is none, whatever it says.
+    /// Exits with an error if standard output could not be written: the result is incomplete.
     private static func exitWhereOutputFailed() {
         guard let code = Console.outputError else { return }
         Console.error(

@@ -3,7 +3,7 @@ internal import Glibc
 internal import Prefetch
 internal import WebImage
 
-/// `run` and `submit` with `--dry-run`: what the list holds and what of it would be fetched. Nothing is left behind.
+/// `run` and `submit` with `--dry-run`: counts the lines of the list, and those that would be fetched. Nothing is left behind.
 struct DryRun {
     let files: [String]
     /// Need not be there; nil: none was named.
@@ -39,7 +39,7 @@ struct DryRun {
     }
 }
 
-/// What a list holds, and what of it would be fetched.
+/// The counts of a list, and how much of it would be fetched.
 struct DryAnswer: Record {
     let list: String
     let lines: Int

@@ -12,7 +12,7 @@ struct FailureCounts {
     /// Hosts that are counted by name.
     static let maxHosts = 100_000
 
-    /// An outcome, and what tells apart those that need other remedies.
+    /// An outcome, with the reason or status that determines the remedy.
     fileprivate struct Cause: Hashable {
         var outcome: String
         var status: Int?

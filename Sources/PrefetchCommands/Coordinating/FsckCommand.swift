@@ -120,7 +120,7 @@ struct FsckCommand: AsyncParsableCommand {
     }
 }
 
-/// What a check found: all of it is counted, and as much of it kept as is shown.
+/// The findings of a check: all are counted, and those that are shown are kept.
 struct FsckFindings {
     /// Findings that are shown where nothing else is said.
     static let mostShown = 20

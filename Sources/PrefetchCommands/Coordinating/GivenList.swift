@@ -63,8 +63,8 @@ struct GivenList: Sendable {
         if isStream && !isCopy { unlink(file) }
     }
 
-    /// A list that comes through a pipe, where it is one of lines.
-    /// - Returns: the pipe, or the copy of all of it where it has to be whole first; nil: it is no pipe.
+    /// A list of lines that comes through a pipe.
+    /// - Returns: the pipe, or a complete copy where the format needs the whole list first; nil: the list is no pipe.
     /// - Throws: as ``init(_:copy:kept:table:limit:)``.
     static func pipe(
         _ paths: [String], kept: ListFolder, table: TableOptions
@@ -85,7 +85,7 @@ struct GivenList: Sendable {
         return (nil, pipe.path)
     }
 
-    /// A list without a URL is more often a pipeline that failed than what was meant.
+    /// A list without a URL is an error: more often a pipeline has failed than nobody meant to fetch anything.
     /// - Throws: `unreadableList` where there is none.
     static func requireURLs(_ count: Int, of name: String) throws(PrefetchError) {
         guard count == 0 else { return }

@@ -1,7 +1,7 @@
 internal import Prefetch
 internal import Redis
 
-/// Says which workers are lost while a batch is followed in plain lines; `status` asks ``WorkerRecords/lost(since:)``.
+/// Prints which workers are lost while a batch is followed in plain lines; `status` asks ``WorkerRecords/lost(since:)``.
 struct LostWorkers: Sendable {
     let queue: PrefetchQueue
     /// What the lines begin with.

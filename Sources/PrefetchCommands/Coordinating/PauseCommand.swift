@@ -123,7 +123,7 @@ struct PauseArguments: ParsableArguments {
 
 /// Pauses in words.
 private enum PauseText {
-    /// What it is about, and how far that is.
+    /// The paused thing, and its progress.
     static func subject(_ target: QueueControl.PauseTarget, _ queue: PrefetchQueue) async throws -> String {
         switch target {
         case .queue:

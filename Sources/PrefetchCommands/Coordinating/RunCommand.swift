@@ -74,7 +74,7 @@ struct RunCommand: AsyncParsableCommand {
         let budget = try DescriptorBudget.raised()
         let fetch = try workerSettings(&batch)
         if verbosity.level > .quiet, let note = budget.note(wanted: fetch.maxConcurrentDownloads) { Console.note(note) }
-        // A list that cannot be used leaves no cache folder behind; a pipe and what is no list of lines need one, to be kept in.
+        // A list that cannot be used leaves no cache folder behind. A pipe, and a list in another format than lines, is copied into the folder.
         let files = try ListPaths.files(files)
         let isKept = try GivenList.isKept(files, tableWithCaptions)
         if !isKept, let limit = part.limit { try URLList.check(files[0], table, most: limit) }
@@ -100,7 +100,7 @@ struct RunCommand: AsyncParsableCommand {
         ).run()
     }
 
-    /// Those of its workers, which take images as large as the batch asks for, and get its headers that stay out of Redis.
+    /// The settings of its workers, which accept images as large as the batch asks for, and get the headers that stay out of Redis.
     func workerSettings(_ batch: inout BatchSettings) throws(PrefetchError) -> FetchSettings {
         var settings = try fetch.record.complete()
         settings.maxPixels = max(settings.maxPixels, batch.options.rules.maxPixels ?? 0)

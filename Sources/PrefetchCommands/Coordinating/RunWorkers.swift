@@ -11,7 +11,7 @@ final class RunWorkers: Sendable {
     private let notes: DecodeNotes
     private let output: WorkerOutput?
 
-    /// What is known one after the other: the address of Redis, the queue, the batch.
+    /// The address of Redis, the queue and the batch, which become known one after the other.
     private final class Place: Sendable {
         let redis = Locked<RedisConfiguration?>(nil)
         let batch = Locked<(queue: PrefetchQueue, id: String)?>(nil)
@@ -73,7 +73,7 @@ final class RunWorkers: Sendable {
         await output?.close()
     }
 
-    /// What is said of a death.
+    /// The message about a death.
     static func text(_ death: WorkerSupervisor.Death, name: String) -> String {
         death.isKilledHere
             ? "\(name) was killed by this run, since it had not stopped when told to; its URLs are given back"

@@ -105,10 +105,10 @@ enum ForeignOptions {
         return "\(about.flag)\(value): \(sentence.prefix(1).lowercased())\(sentence.dropFirst())"
     }
 
-    /// What to say about an option that the command does not have, nil if it is unknown or nothing that serves its purpose is here.
+    /// A hint for an option that the command does not have; nil if the option is unknown, or no option here serves its purpose.
     ///
     /// * `known`: the options the command has.
-    /// * `elsewhere`: those of other commands, by name.
+    /// * `elsewhere`: the options of other commands, by name.
     static func hint(for name: String, known: Set<String>, elsewhere: [String: String]) -> String? {
         let plain = name.hasPrefix("--") ? name.replacing("_", with: "-") : String(name.prefix(2))
         let candidates =

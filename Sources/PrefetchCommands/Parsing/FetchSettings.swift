@@ -47,7 +47,7 @@ struct FetchSettings: Sendable, Equatable {
     /// The defaults.
     init() {}
 
-    /// With the files read that `@FILE` and `--netrc` name, and with what the environment says: once, so that a pipe will do.
+    /// With the files that `@FILE` and `--netrc` name, and with the environment; each file is read once, so it may be a pipe.
     /// - Throws: `configuration` where one cannot be read or used.
     func complete(
         _ environment: [String: String] = ProcessInfo.processInfo.environment

@@ -38,7 +38,7 @@ struct ProgressArguments: ParsableArguments {
         throw ValidationError("--quiet means --progress none, so --progress \(progress.rawValue) contradicts it")
     }
 
-    /// What is meant: never `auto`.
+    /// The mode that `auto` stands for here, or the given one.
     func mode(_ level: Verbosity) -> ProgressMode {
         if level <= .quiet { return .none }
         let mode = progress ?? Self.variable.flatMap(ProgressMode.init(rawValue:)) ?? .auto

@@ -18,20 +18,20 @@ enum SubmitBatch: BatchGroup {
     static let settings = BatchSettings.settings.filter { !$0.about.traits.contains(.library) }
 }
 
-/// By `retry`: its name is that of the batch before it with a number, and what it retries was on the blacklist.
+/// The options of `retry`, without a name, which follows from the earlier batch, and without `--retry-failed`, which it implies.
 enum RetryBatch: BatchGroup {
     static let settings = RunBatch.settings.filter { !["name", "retry_failed"].contains($0.name) }
 }
 
 extension SettingOptions where Group: BatchGroup {
-    /// What the batch is given, with the files of `@FILE` read: once, so that a pipe will do.
+    /// The settings of the batch, with the files of `@FILE`; each is read once, so it may be a pipe.
     /// - Throws: `configuration` where one cannot be read or used.
     func settings() throws(PrefetchError) -> BatchSettings {
         var all = record
         all.options.requests.headers = try record.options.requests.headers.map { lines throws(PrefetchError) in
             try OptionFile.lines(lines, "--header", wants: "Name: value", where: RequestSettings.isHeader)
         }
-        // The default of the commands alone: SDWebImage knows no such header.
+        // The default of the commands alone: SDWebImage ignores the header.
         let obeys = all.options.requests.respectsRobotsTag ?? (all.options.compat == nil)
         all.options.requests.respectsRobotsTag = obeys
         return all
@@ -39,7 +39,7 @@ extension SettingOptions where Group: BatchGroup {
 }
 
 extension BatchSettings {
-    /// Takes the headers out that may carry a secret: in a batch's record every reader of Redis sees them.
+    /// Removes and returns the headers that may carry a secret: every reader of Redis could read them in the record of the batch.
     mutating func takeSecretHeaders() -> [String] {
         let all = options.requests.headers ?? []
         let harmless = all.filter { RequestSettings.header($0)?.isSafeAcrossSites == true }

@@ -3,7 +3,7 @@ internal import WebImage
 
 // Who ended the URLs of a batch, and why: lists that each add up to its counts, since all of them are of one moment.
 extension BatchSnapshot {
-    /// Null is who ended URLs without being a worker: a cancel, a check of the cache while the list was queued.
+    /// A part without a worker has the URLs that a cancel ended, or a check of the cache while the list was queued.
     var workerParts: [WorkerPart] {
         var rest = Host(status.counts)
         let parts = counts.map { WorkerPart(worker: $0.key, counts: $0.value) }.sorted {
@@ -16,8 +16,8 @@ extension BatchSnapshot {
         return parts + [WorkerPart(worker: nil, counts: others)]
     }
 
-    /// The hosts with most URLs first. Null are those that are not counted one by one, those of the last second, and URLs for which nobody was
-    /// asked.
+    /// The hosts with most URLs first. The part without a name has hosts that are not counted one by one, those of the last second, and URLs without
+    /// a request.
     var hostParts: [HostPart] {
         var rest = Host(status.counts)
         let parts = hosts.sorted { ($1.value.finished, $0.key) < ($0.value.finished, $1.key) }

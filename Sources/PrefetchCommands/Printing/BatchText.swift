@@ -80,7 +80,7 @@ package enum BatchText {
                 ? .warning : status.state == .cancelled ? .bad : .good
             state = ink.painted(state, isColoured: true)
         }
-        // Of how many nobody knows while more come.
+        // The total of an open batch is unknown.
         let share = status.isOpen ? "" : "\(Wording.share(status.counts.finished, of: status.total))  "
         return
             "\(TerminalText.escaped(status.id))  \(state)  \(share)"
@@ -119,7 +119,7 @@ package enum BatchText {
         }
     }
 
-    /// Until when a running batch has time, and how much of it has to end; nil where neither was said.
+    /// The deadline of a running batch, and the numbers of URLs that end it; nil without any.
     static func limits(_ status: BatchStatus) -> String? {
         guard status.state == .running else { return nil }
         var parts: [String] = []
@@ -133,7 +133,7 @@ package enum BatchText {
         return parts.isEmpty ? nil : "  " + parts.joined(separator: ", ")
     }
 
-    /// What is paused, so that nothing of the batch begins; nil where nothing is.
+    /// The pause that keeps the batch from starting URLs; nil without one.
     static func pause(_ status: BatchStatus) -> String? {
         guard status.isEffectivelyPaused else { return nil }
         if status.isPaused && status.isQueuePaused { return "paused, and so is the whole queue" }

@@ -65,11 +65,11 @@ struct CacheUsage: Record {
     }
 }
 
-/// What the workers say of the cache they write into, or of several.
+/// The caches that the workers write into, by their reports.
 struct CacheLoad: Record, Equatable {
     var caches = 0
     var images = 0, bytes = 0
-    /// What it may have; nil where nobody limits it, or there are several.
+    /// The limit of its size; nil without one, and for several caches.
     var limit: Int?
 
     /// * `reports`: what each worker said last; those with one cache know of the same figures, at different moments.
@@ -102,7 +102,7 @@ struct CacheLoad: Record, Equatable {
     /// Nil if no worker has counted.
     var unlessUnknown: CacheLoad? { caches > 0 ? self : nil }
 
-    /// `53 GB of 200 GB (27%), 571,930 images`, or the first part of it that has room; nil where nobody knows anything, or not even
+    /// `53 GB of 200 GB (27%), 571,930 images`, or the first part of it that has room; nil if nothing is known, or not even
     /// that has room.
     func text(columns: Int) -> String? {
         guard caches > 0 else { return nil }

@@ -9,7 +9,7 @@ enum DisplayWidth {
         0x20000...0x3FFFD,
     ]
 
-    /// 0 for what is put onto the character before it, 2 for wide ones, otherwise 1.
+    /// 0 for a combining character, 2 for a wide one, otherwise 1.
     static func columns(_ scalar: UnicodeScalar) -> Int {
         if scalar.isASCII { return 1 }
         switch scalar.properties.generalCategory {
@@ -29,7 +29,7 @@ enum DisplayWidth {
     /// What stands for text that was cut off.
     static func mark(_ isUnicode: Bool) -> String { isUnicode ? "…" : "..." }
 
-    /// Both ends of a text in at most so many columns, with `mark` for what is between them: of a host both tell it from others.
+    /// Both ends of a text in at most so many columns, with `mark` for the middle: both ends tell a host from others.
     static func cutMiddle(_ text: String, to limit: Int, mark: String) -> String {
         let room = limit - columns(mark)
         guard columns(text) > limit, room >= 8 else { return cut(text, to: limit, mark: mark) }
@@ -40,7 +40,7 @@ enum DisplayWidth {
             if left < 0 { break }
             tail.append(scalar)
         }
-        // What is put onto the character before it has none here.
+        // A combining character at the cut would change `mark`.
         while let last = tail.last, columns(last) == 0 { tail.removeLast() }
         return tail.reversed().reduce(into: head) { $0.unicodeScalars.append($1) }
     }

@@ -1,7 +1,7 @@
 internal import Prefetch
 internal import WebImage
 
-/// A line of `watch --json` and of `--progress json`; its name says which members it has.
+/// A line of `watch --json` and of `--progress json`; its members depend on its name.
 struct EventAnswer: Record {
     /// Of an event `rate`: once a second, since events of single URLs have neither a rate nor an ETA.
     struct Pace {

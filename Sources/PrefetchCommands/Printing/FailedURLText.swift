@@ -14,7 +14,7 @@ enum FailedURLText {
         return outcome.name + (entry.httpStatus.map { " \($0)" } ?? "")
     }
 
-    /// Since when, how often and by which batch; nil where nobody knows.
+    /// Since when, how often and by which batch; nil if it was added by hand.
     static func times(_ entry: FailedURLEntry) -> String? {
         guard entry.count > 0 else { return nil }
         let span =

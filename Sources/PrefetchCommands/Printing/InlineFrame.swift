@@ -1,8 +1,8 @@
 internal import Prefetch
 internal import WebImage
 
-/// The lines of a batch that are redrawn in place, as text: bar, what holds it back, rates, workers, and what is wrong. None is wider than
-/// it may be.
+/// The lines of a batch that are redrawn in place, as text: bar, limit, rates, workers and problems. None is wider than
+/// the terminal.
 enum InlineFrame {
     /// * `width`: columns a line may have.
     static func lines(

@@ -1,8 +1,8 @@
 internal import Prefetch
 internal import WebImage
 
-/// Progress on a terminal: a few lines that are redrawn in place, at most five times a second, each frame in one write; what has to stay
-/// is printed above them and scrolls.
+/// Progress on a terminal: a few lines that are redrawn in place, at most five times a second, each frame in one write; lines that have to stay
+/// are printed above them and scroll.
 ///
 /// The cursor is never hidden and rests below the lines, so there is nothing to restore: whatever ends the process, `kill -9`
 /// included, leaves a terminal to type in.

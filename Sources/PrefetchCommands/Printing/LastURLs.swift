@@ -2,9 +2,9 @@ internal import Prefetch
 internal import Redis
 internal import WebImage
 
-/// What the last URLs of a batch wait for, where they keep it from its end: no rate says when they end.
+/// The reasons for which the last URLs of a batch wait, where they delay its end: no rate shows when they end.
 struct LastURLs: Equatable {
-    /// Those that wait for the same.
+    /// URLs that wait for the same reason.
     struct Group: Equatable {
         var state: OpenURL.State
         var count: Int
@@ -12,7 +12,7 @@ struct LastURLs: Equatable {
         var seconds: Int?
     }
 
-    /// How many URLs may be left, and how long none has ended: before that the rate tells enough.
+    /// How many URLs may be left, and how long none has ended: before that the rate is enough.
     private static let most = 20, quiet = 2_000
 
     /// How many URLs have not ended.
@@ -32,7 +32,7 @@ struct LastURLs: Equatable {
         .sorted { ($0.count, $1.state.rawValue) > ($1.count, $0.state.rawValue) }
     }
 
-    /// Looks at them where few are left and none of them ends; nil otherwise.
+    /// Reads them where few are left and none of them ends; nil otherwise.
     static func read(_ status: BatchStatus, _ queue: PrefetchQueue) async throws(RedisError) -> LastURLs? {
         let left = status.total - status.counts.finished
         guard status.state == .running, status.isSealed, !status.isEffectivelyPaused, (1...most).contains(left),

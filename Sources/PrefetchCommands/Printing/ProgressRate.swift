@@ -43,7 +43,7 @@ struct ProgressRate: Sendable {
                 skipped: counts.skipped, bytes: counts.bytes))
     }
 
-    /// Takes a reading of a part of a batch, which does not say when something ended last.
+    /// Adds a reading of a part of a batch, which has no time of its last end.
     mutating func add(_ mark: ProgressMark) {
         if mark.finished > samples.last?.finished ?? -1 { moved = max(moved, mark.at) }
         append(mark)
@@ -65,8 +65,8 @@ struct ProgressRate: Sendable {
         (urls, images, bytes) = (rate(\.finished), rate(\.images), rate(\.bytes))
     }
 
-    /// Seconds until so many are left no more; nil while nothing moves: what was to be over long ago, and is not, waits for something that no
-    /// rate tells of.
+    /// Seconds until so many URLs have ended at the present rate; nil while none ends, or when the estimate has long passed: then they wait for
+    /// something that the rate does not show.
     func seconds(for left: Int) -> Double? {
         guard urls > 0, let last = samples.last else { return nil }
         let seconds = Double(left) / urls

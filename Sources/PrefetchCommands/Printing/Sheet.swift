@@ -1,11 +1,11 @@
 internal import ArgumentParser
 
-/// What a command answers, said once: text, JSON and pages are made of it.
+/// The answer of a command, from which its text, its JSON and its page are made.
 struct Sheet {
     enum Part {
         /// For people, as it is.
         case line(String)
-        /// What follows is about.
+        /// The title of the parts that follow.
         case heading(String, note: String)
         /// Titles and texts.
         case rows([(title: String, text: String)])
@@ -15,13 +15,13 @@ struct Sheet {
     /// For programs.
     var json: JSONText
     var parts: [Part] = []
-    /// For the person who types: on standard error, where programs do not look.
+    /// For the person at the terminal, on standard error, so that programs do not read them.
     var notes: [String] = []
     var exitCode: Int32 = 0
 
     init(_ object: some Shown) { json = object.json }
 
-    /// What it is for people, a line each.
+    /// The text for people, line by line.
     var lines: [String] {
         parts.flatMap { part -> [String] in
             switch part {

@@ -12,7 +12,7 @@ protocol Shown: Sendable {
     static var shape: Shape { get }
 }
 
-/// What the JSON of a type may be; docs/schema.json is made of it.
+/// The shape of the JSON of a type, from which docs/schema.json is written.
 indirect enum Shape: Sendable {
     case integer, number, string, boolean, moment
     case names([String])

@@ -51,7 +51,7 @@ struct StyledLine: Sendable {
         return line
     }
 
-    /// What is seen.
+    /// The text without its styles.
     var text: String { pieces.map(\.text).joined() }
 
     /// What a terminal is sent.

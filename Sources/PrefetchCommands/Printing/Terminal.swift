@@ -2,9 +2,9 @@ internal import CLinux
 internal import FoundationEssentials
 internal import Glibc
 
-/// What is known of the terminal behind standard error.
+/// The terminal behind standard error.
 enum Terminal {
-    /// Whether lines can be redrawn there: it is a terminal, and one that obeys (TERM).
+    /// Whether lines can be redrawn there: it is a terminal, and TERM names one that can move its cursor.
     static var canRedraw: Bool {
         isatty(STDERR_FILENO) == 1 && isObedient
     }
@@ -12,10 +12,10 @@ enum Terminal {
     /// Whether TERM names a terminal that supports cursor movement.
     static var isObedient: Bool { environment("TERM").map { $0 != "dumb" } ?? false }
 
-    /// Its columns now; 80 where it does not say.
+    /// Its columns now; 80 if they are unknown.
     static var width: Int { size(of: STDERR_FILENO).columns }
 
-    /// Columns and rows of a terminal now; 80 and 24 where it does not say.
+    /// Columns and rows of a terminal now; 80 and 24 if they are unknown.
     static func size(of descriptor: Int32) -> (columns: Int, rows: Int) {
         var (columns, rows) = (Int32(0), Int32(0))
         guard clinux_terminal_size(descriptor, &columns, &rows) == 0 else { return (80, 24) }

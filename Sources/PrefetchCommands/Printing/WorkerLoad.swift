@@ -5,7 +5,7 @@ internal import Redis
 struct WorkerLoad: Equatable {
     /// How many there are.
     var workers = 0
-    /// What they said, joined.
+    /// The sum of their reports.
     var report = WorkerReport()
     /// How many workers are paused, and how many do nothing for that or because of a local fault.
     var paused = 0, idle = 0

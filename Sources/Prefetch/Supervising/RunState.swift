@@ -73,6 +73,18 @@ package struct RunState: Sendable {
 
     // MARK: Identity
 
+    /// Whether a name is that of a state.
+    static func isIdentity(_ name: String) -> Bool {
+        name.utf8.count == 32
+            && name.utf8.allSatisfy {
+                (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0)
+                    || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains($0)
+            }
+    }
+
+    /// Where the cache of a state was last seen.
+    static func place(in folder: PinnedFolder) -> CachePlace? { CachePlace(folder.read(placeName)) }
+
     /// - Returns: nil if there is none; with `makes` only where the cache is a copy, or has no identity.
     private static func find(
         _ cache: String, _ root: PinnedFolder, makes: Bool
@@ -81,7 +93,7 @@ package struct RunState: Sendable {
         if makes { try root.make(id, mode: 0o700) }
         guard let folder = try root.folder(id) else { return nil }
         if let fault = PinnedFolder.fault(of: folder.status, isFolder: true) { throw .notOurs(folder.path, fault) }
-        let known = CachePlace(folder.read(placeName))
+        let known = place(in: folder)
         if let known, known.path != now.path, !known.isSameFolder(as: now), CacheDirectory.id(of: known.path) == id {
             return nil
         }

@@ -14,22 +14,32 @@ struct RemoveCommand: AsyncParsableCommand {
               prefetch-coord rm urls-7f3a --cache ./cache
               prefetch-coord rm urls-7f3a urls-7f3a.2 --yes
               prefetch-coord rm urls-7f3a --force
+              prefetch-coord rm --orphans
 
             Redis drops finished batches after 7 days anyway (--keep). Cancel a running
             batch first, and remove a retry together with the batch it retries. --force
             also removes a running batch, and what is left of one that Redis half lost.
+            --orphans removes what runs have kept of caches that are gone.
             """)
 
     @Argument(help: .value("batch", "Batches, or the beginnings of their names."))
-    var batches: [String]
+    var batches: [String] = []
 
     @Flag(help: "Also remove batches that run, and what is left of one that Redis half lost.")
     var force = false
 
+    @Flag(help: "Remove the state of runs whose cache is gone: batches, results, copies of lists.")
+    var orphans = false
+
     @OptionGroup var confirmation: Confirmation
     @OptionGroup(title: "Redis") var location: RedisLocation
 
+    func validate() throws {
+        if orphans != batches.isEmpty { throw ValidationError("rm takes batches, or --orphans") }
+    }
+
     func run() async throws {
+        if orphans { return try removeOrphans() }
         try await Session.with(location) { session in
             let queue = session.queue
             var ids: Set<String> = []
@@ -56,6 +66,23 @@ struct RemoveCommand: AsyncParsableCommand {
                 case .retriedBy(let retry): throw Self.retried(id, by: retry)
                 }
             }
+        }
+    }
+
+    private func removeOrphans() throws {
+        let states = location.stateFolder
+        let gone = try states.entries().filter(\.isOrphan)
+        guard !gone.isEmpty else { return Console.print("no cache is gone whose runs have kept something") }
+        for entry in gone {
+            Console.note("\(StateText.cache(entry)): \(Wording.bytes(entry.size))")
+        }
+        try confirmation.ask(
+            "remove what runs have kept of \(Wording.count(gone.count, "cache")) that are not there", "rm")
+        for entry in gone {
+            Console.print(
+                try states.remove(entry)
+                    ? "removed the state of \(StateText.cache(entry))"
+                    : "left the state of \(StateText.cache(entry)), whose Redis is running")
         }
     }
 

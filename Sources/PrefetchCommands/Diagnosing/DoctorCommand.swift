@@ -36,6 +36,7 @@ struct DoctorCommand: AsyncParsableCommand {
             || ["PREFETCH_REDIS_URL", "REDIS_URL"].contains { environment[$0]?.isEmpty == false }
         var findings = MachineDiagnostics.findings()
         findings += CacheDiagnostics(folder: location.cacheFolder ?? "./cache").findings()
+        findings += StateText.findings(location.stateFolder)
         findings += CommandLineDiagnostics.findings()
         findings += await RedisDiagnostics(location: location, isNamed: isNamed).findings()
         let answer = DoctorAnswer(findings: findings)

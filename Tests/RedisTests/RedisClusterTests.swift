@@ -53,8 +53,8 @@ struct RedisClusterTests {
         let script = RedisScript(name: "count", source: "return redis.call('INCR', KEYS[1] .. ':n')")
         #expect(try await redis.run(script, keys: [RedisArgument(key)]) == .integer(1))
         async let bell = waiter.blocking(["BLPOP", "{queue}bell", 30], timeout: .seconds(30))
-        while try await !(cluster.command(owner, "INFO", "clients").string ?? "").contains("blocked_clients:1") {
-            await Task.yield()
+        try await until {
+            try await (cluster.command(owner, "INFO", "clients").string ?? "").contains("blocked_clients:1")
         }
         try await cluster.move(slotOf: key, to: target) {
             // The script's own key is nowhere, half of the others are gone: it must run neither here nor there.

@@ -175,12 +175,12 @@ struct RedisConnectionTests {
         func clients() async throws -> Int {
             try await monitor.command(["CLIENT", "LIST"]).string?.split(separator: "\n").count ?? 0
         }
-        while try await clients() > 1 { await Task.yield() }
+        try await until { try await clients() <= 1 }
         #expect(await monitor.isConnected)
         await monitor.close()
         #expect(await !monitor.isConnected)
         // The server hears of the closed socket a moment later.
-        while try await clients() > 1 { await Task.yield() }
+        try await until { try await clients() <= 1 }
     }
 
     @Test(

@@ -192,8 +192,8 @@ struct RedisFaultTests {
     /// Until the server has a client in a blocking command, as INFO counts them.
     private func untilBlocked(_ server: RedisServer) async throws {
         let monitor = try connection(to: server.url)
-        while try await !(monitor.command(["INFO", "clients"]).string ?? "").contains("blocked_clients:1") {
-            await Task.yield()
+        try await until {
+            try await (monitor.command(["INFO", "clients"]).string ?? "").contains("blocked_clients:1")
         }
     }
 }

@@ -29,7 +29,7 @@ struct RedisTLSTests {
             try await redis.command(["SET", "k", RedisArgument(million)])
             #expect(try await redis.command(["GET", "k"]).bytes == million)
             let task = Task { try await redis.blocking(["BLPOP", "never", 30], timeout: .seconds(30)) }
-            while try await !blocked(server) { await Task.yield() }
+            try await until { try await blocked(server) }
             redis.interrupt()
             let ended = await #expect(throws: RedisError.self) { try await task.value }
             #expect(ended?.code == .interrupted)
@@ -106,8 +106,8 @@ struct RedisTLSTests {
             "CLUSTER", "MEET", "127.0.0.1", RedisArgument(servers[1].port), RedisArgument(bus),
         ])
         for control in controls {
-            while try await !(control.command(["CLUSTER", "INFO"]).string ?? "").contains("cluster_state:ok") {
-                try await Task.sleep(for: .milliseconds(10))
+            try await until {
+                try await (control.command(["CLUSTER", "INFO"]).string ?? "").contains("cluster_state:ok")
             }
         }
         for index in 0..<8 {

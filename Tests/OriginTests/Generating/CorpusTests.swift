@@ -85,9 +85,7 @@ struct CorpusTests {
     func `serve answers with the files until it is told to end`() async throws {
         #expect(await (try await generate("corpus", "--count", "3", "--median", "2000")).wait() == .exited(0))
         let server = try await ChildProcess(builtProduct("prefetch-origin"), ["serve", folder.path("corpus")])
-        while !server.stdout.hasSuffix("/\n") && server.isRunning {
-            try await Task.sleep(for: .milliseconds(1))
-        }
+        try await until { server.stdout.hasSuffix("/\n") || !server.isRunning }
         let port = try #require(server.stdout.dropLast(2).split(separator: ":").last.flatMap { Int($0) })
         let client = try RawClient(port: port)
         client.send("GET /000/000001.jpg?v=7 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
@@ -103,9 +101,7 @@ struct CorpusTests {
     func `serve says who asked for what, and a fault that comes and goes does both`() async throws {
         let server = try await ChildProcess(
             builtProduct("prefetch-origin"), ["serve", folder.path, "--faults", "--log"])
-        while !server.stdout.hasSuffix("/\n") && server.isRunning {
-            try await Task.sleep(for: .milliseconds(1))
-        }
+        try await until { server.stdout.hasSuffix("/\n") || !server.isRunning }
         let port = try #require(server.stdout.dropLast(2).split(separator: ":").last.flatMap { Int($0) })
         let client = try RawClient(port: port)
         client.send("GET /fault/flap/1 HTTP/1.1\r\n\r\nGET /fault/flap/1 HTTP/1.1\r\nUser-Agent: w-7\r\n")

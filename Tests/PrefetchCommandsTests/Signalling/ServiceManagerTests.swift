@@ -71,7 +71,7 @@ struct ServiceManagerTests {
             watch.cancel()
             hanging.open()
         }
-        while asked.withLock({ $0 }) < 4 { await Task.yield() }
+        try await until { asked.withLock({ $0 }) >= 4 }
         #expect(socket.all() == Array(repeating: "WATCHDOG=1", count: 3))
     }
 }

@@ -105,7 +105,7 @@ struct DistributedImagePrefetcherTests {
         let run = Task { [fixture] in
             // Burst workers leave where nothing runs: only once the batch is there.
             let queue = try fixture.queue()
-            while try await queue.catalog.running().isEmpty { try await Task.sleep(for: .milliseconds(2)) }
+            try await until { try await !queue.catalog.running().isEmpty }
             return try await fixture.worker().run()
         }
         for try await event in try await prefetcher.events(for: all) {

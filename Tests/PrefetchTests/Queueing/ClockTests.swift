@@ -107,8 +107,3 @@ struct ClockTests {
         #expect(try await f.queue.workers.reap() == .nobody)
     }
 }
-
-/// Returns once something holds; a test that waits in vain ends by its time limit.
-private func until(_ condition: () async throws -> Bool) async throws {
-    while !(try await condition()) { try await Task.sleep(for: .milliseconds(5)) }
-}

@@ -124,7 +124,7 @@ struct BoundedFeedingTests {
             try await admin.command(["DEL", RedisArgument(warm.keys.jobs("b"))])
         }
         await warm.connection.close()
-        while try await admin.command(["CLIENT", "LIST"]).string?.contains("name=warm") == true { await Task.yield() }
+        try await until { try await admin.command(["CLIENT", "LIST"]).string?.contains("name=warm") != true }
         _ = try await queue.batches.noteFull(batch: "b")
         _ = try await queue.batches.seal(batch: "b", total: 1)
         let used = try await admin.serverFacts().usedMemory
@@ -173,7 +173,7 @@ struct BoundedFeedingTests {
             var sequence = 0
             try await f.join("w")
             // Nothing is taken before the feeder has met its full window.
-            while waits.withLock({ $0 }) == 0 { await Task.yield() }
+            try await until { waits.withLock({ $0 }) != 0 }
             while try await f.field("state", of: "b") == "running" {
                 sequence += 1
                 for claim in try await f.claim("w", sequence, count: 4) { try await f.finish(claim.job, "w", .hit) }

@@ -126,7 +126,7 @@ struct ListFeederTests {
         let feeder = ListFeeder(queue: f.queue, list: list, batch: "b", window: "70", jobSize: 1)
         let worker = Task {
             // At the full window Redis is as it was 20 jobs before.
-            while try await f.redis("LLEN", f.keys.jobs("b")).int ?? 0 < 70 { await Task.yield() }
+            try await until { try await f.redis("LLEN", f.keys.jobs("b")).int ?? 0 >= 70 }
             try await f.queue.connection.command([
                 "EVAL",
                 """

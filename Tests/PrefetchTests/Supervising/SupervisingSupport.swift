@@ -2,16 +2,6 @@ import Glibc
 import Prefetch
 import Redis
 
-/// Looks again and again until it is so, 10 s at most.
-func becomes(_ condition: () async throws -> Bool) async rethrows -> Bool {
-    let deadline = ContinuousClock.now + .seconds(10)
-    while ContinuousClock.now < deadline {
-        if try await condition() { return true }
-        try? await Task.sleep(for: .milliseconds(2))
-    }
-    return false
-}
-
 /// Whether a process has ended and nothing of it is left, not even a zombie.
 func isGone(_ pid: Int32) -> Bool { kill(pid, 0) < 0 && errno == ESRCH }
 

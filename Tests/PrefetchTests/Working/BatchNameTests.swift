@@ -113,9 +113,7 @@ struct BatchNameTests {
                 id: "same", nonce: nonce, exactly: true, fields: [("total", "4"), ("options", options.encoded)])
             #expect(id == "same")
             #expect(try await ListFeeder(queue: queue, list: list, batch: "same").feed() == .sealed)
-            while try await queue.batches.status(of: "same")?.state != .done {
-                try await Task.sleep(for: .milliseconds(5))
-            }
+            try await until { try await queue.batches.status(of: "same")?.state == .done }
             return try #require(try await queue.batches.status(of: "same")).counts
         }
         let worker = try fixture.worker { $0.burst = false }

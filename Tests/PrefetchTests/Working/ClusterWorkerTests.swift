@@ -37,7 +37,7 @@ struct ClusterWorkerTests {
                     group.addTask { try await worker.run() }
                 }
             }
-            for part in parts { try await self.until(part, finished: 50) }
+            for part in parts { try await untilFinished(50, part) }
             // The first one's master goes over to its replica, which is node 3.
             try await cluster.allowFailures(to: 3)
             // The second one's slot goes to the third node, while its workers have outcomes to report.
@@ -77,16 +77,14 @@ struct ClusterWorkerTests {
                 let worker = try fixture.worker(cache: "cache", at: "unix://\(address)")
                 group.addTask { try await worker.run() }
             }
-            try await self.until(part, finished: 50)
+            try await untilFinished(50, part)
             // The link is up for the replica before its master counts it as online, and only then hands over to it.
-            while try await !(controls[0].command(["INFO", "replication"]).string ?? "").contains("state=online") {
-                try await Task.sleep(for: .milliseconds(5))
+            try await until {
+                try await (controls[0].command(["INFO", "replication"]).string ?? "").contains("state=online")
             }
             try await controls[0].command(["FAILOVER", "TO", "127.0.0.1", RedisArgument(ports[1])])
             for (control, role) in zip(controls, ["slave", "master"]) {
-                while try await control.command(["ROLE"]).array?[0].string != role {
-                    try await Task.sleep(for: .milliseconds(5))
-                }
+                try await until { try await control.command(["ROLE"]).array?[0].string == role }
             }
             // Until the name leads to the new master, the old one refuses to write.
             for path in part.held.prefix(5) { fixture.origin.release(path) }
@@ -124,10 +122,8 @@ struct ClusterWorkerTests {
         return Part(queue: queue, name: name, batch: id, held: held)
     }
 
-    private func until(_ part: Part, finished: Int) async throws {
-        while try await part.queue.batches.status(of: part.batch)?.counts.finished ?? 0 < finished {
-            try await Task.sleep(for: .milliseconds(10))
-        }
+    private func untilFinished(_ finished: Int, _ part: Part) async throws {
+        try await until { try await part.queue.batches.status(of: part.batch)?.counts.finished ?? 0 >= finished }
     }
 
     private func check(_ part: Part) async throws {

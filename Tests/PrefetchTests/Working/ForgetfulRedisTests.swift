@@ -136,8 +136,3 @@ struct ForgetfulRedisTests {
         #expect(try await f.findings("b") == [])
     }
 }
-
-/// Returns once something holds; a test that waits in vain ends by its time limit.
-private func until(_ condition: () async throws -> Bool) async throws {
-    while !(try await condition()) { try await Task.sleep(for: .milliseconds(5)) }
-}

@@ -46,13 +46,13 @@ struct HeldWorkerTests {
         func record() async throws -> WorkerRecord? {
             try await queue.workerRecords.all().first { $0.id == "held" }
         }
-        while try await record()?.report.held == nil { try await Task.sleep(for: .milliseconds(20)) }
+        try await until { try await record()?.report.held != nil }
         let held = try #require(try await record())
         #expect(
             held.state == .running && held.report.held?.reason == "disk" && held.report.trouble == WorkerHold.text)
         let now = Int(WallClock.now * 1000)
         #expect(abs(now - (held.report.held?.since ?? 0)) < 30_000)
-        while try await queue.held(by: "held") > 0 { try await Task.sleep(for: .milliseconds(20)) }
+        try await until { try await queue.held(by: "held") == 0 }
         // The others fetch what it had.
         fixture.origin.setFallback { _ in OriginResponse(body: picture) }
         let other = try fixture.worker(cache: "other") { ($0.lease, $0.name) = (1000, "other") }
@@ -66,13 +66,11 @@ struct HeldWorkerTests {
         try await Task.sleep(for: .milliseconds(500))
         #expect(try await queue.batches.status(of: next)?.counts.finished == 0)
         calls.end(call)
-        while try await queue.batches.status(of: next)?.state != .done {
-            try await Task.sleep(for: .milliseconds(20))
-        }
-        while try await record()?.report.held != nil { try await Task.sleep(for: .milliseconds(20)) }
+        try await until { try await queue.batches.status(of: next)?.state == .done }
+        try await until { try await record()?.report.held == nil }
         #expect(try await record()?.report.trouble == "")
         // Redis hears of it a moment before the worker does.
-        while log.withLock({ $0 }).count < 3 { try await Task.sleep(for: .milliseconds(10)) }
+        try await until { log.withLock({ $0 }).count >= 3 }
         worker.stop()
         _ = try await run.value
         #expect(log.withLock { $0 } == [.joined("held"), .held(true), .held(false)])

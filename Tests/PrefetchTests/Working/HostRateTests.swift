@@ -81,7 +81,7 @@ struct HostRateTests {
             })
         }
         let run = Task { try await workers[0].run() }
-        while try await queue.hosts.troubled().isEmpty { try await Task.sleep(for: .milliseconds(5)) }
+        try await until { try await !queue.hosts.troubled().isEmpty }
         let trouble = try #require(try await queue.hosts.troubled().first)
         #expect(trouble.host == "127.0.0.1:\(closed.port)" && trouble.state == .silent && trouble.failures >= 4)
         #expect(try await queue.views.snapshot().hosts.map(\.host) == [trouble.host])

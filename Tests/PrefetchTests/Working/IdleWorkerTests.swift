@@ -10,10 +10,9 @@ import WebImage
 struct IdleWorkerTests {
     /// Returns when so many clients sleep in a blocking command.
     private func untilBlocked(_ count: Int, _ queue: PrefetchQueue) async throws {
-        while try await queue.connection.command(["INFO", "clients"]).string?.contains("blocked_clients:\(count)\r\n")
-            != true
-        {
-            try await Task.sleep(for: .milliseconds(2))
+        try await until {
+            try await queue.connection.command(["INFO", "clients"]).string?.contains("blocked_clients:\(count)\r\n")
+                == true
         }
     }
 
@@ -68,9 +67,7 @@ struct IdleWorkerTests {
             try await untilBlocked(3, queue)
             let urls = (0..<96).map { fixture.origin.url("/\($0).png") }
             let id = try await fixture.submit(urls, to: queue)
-            while try await queue.batches.status(of: id)?.state == .running {
-                try await Task.sleep(for: .milliseconds(2))
-            }
+            try await until { try await queue.batches.status(of: id)?.state != .running }
             for worker in workers { worker.drain() }
             let counts = try await group.reduce(into: [PrefetchCounts]()) { $0.append($1) }
             #expect(counts.reduce(0) { $0 + $1.finished } == 96)

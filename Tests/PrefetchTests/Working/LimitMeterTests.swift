@@ -73,12 +73,12 @@ struct LimitMeterTests {
             (0..<2_000).map { fixture.origin.url("/\($0).png") }, to: queue, jobSize: 16)
         let run = Task { try await worker.run() }
         func limit() async throws -> LimitCause? { try await queue.workerRecords.all().first?.report.limit }
-        while try await limit() != .servers { try await Task.sleep(for: .milliseconds(20)) }
+        try await until { try await limit() == .servers }
         let calls = worker.context.manager.cache.disk.folder.calls
         let call = calls.begin()
-        while try await limit() != .disk { try await Task.sleep(for: .milliseconds(20)) }
+        try await until { try await limit() == .disk }
         calls.end(call)
-        while try await limit() == .disk { try await Task.sleep(for: .milliseconds(20)) }
+        try await until { try await limit() != .disk }
         worker.stop()
         _ = try await run.value
         let limits = try #require(try await queue.batches.status(of: id)).limits

@@ -67,13 +67,11 @@ struct LoadOptionWorkerTests {
             let first = fixture.origin.requestCount()
             let urls = (0..<3).map { fixture.origin.url("/\($0)\(round)") }
             let id = try await fixture.submit(urls, to: queue, options: options)
-            while try await queue.batches.status(of: id)?.state == .running {
-                try await Task.sleep(for: .milliseconds(5))
-            }
+            try await until { try await queue.batches.status(of: id)?.state != .running }
             cookies.append(fixture.origin.requests.dropFirst(first).map { $0.header("Cookie") })
         }
         #expect(cookies == [[nil, "sid=1", "sid=1"], [nil, "sid=2", "sid=2"]])
-        while await worker.context.manager.downloader.jarCount > 0 { try await Task.sleep(for: .milliseconds(20)) }
+        try await until { await worker.context.manager.downloader.jarCount == 0 }
         worker.drain()
         #expect(try await counts.finished == 6)
     }
@@ -133,7 +131,7 @@ struct LoadOptionWorkerTests {
         await fixture.origin.waitForRequests(2)
         worker.drain()
         // The plain one's transfer ends with the drain timeout.
-        while fixture.origin.openConnectionCount > 1 { try await Task.sleep(for: .milliseconds(2)) }
+        try await until { fixture.origin.openConnectionCount <= 1 }
         #expect(worker.context.shutdown.drained.isOpen && !worker.context.shutdown.stopping.isOpen)
         fixture.origin.release("/lasting")
         _ = try await run.value

@@ -85,7 +85,7 @@ struct RedisDenialTests {
         let worker = try fixture.worker(
             queue: name, at: cluster.url(owner), downloads: { $0.maxTries = 1 })
         async let counts = worker.run()
-        while fixture.origin.requests.isEmpty { try await Task.sleep(for: .milliseconds(2)) }
+        try await until { !fixture.origin.requests.isEmpty }
         // A node nobody has heard of takes the slot.
         let new = try await cluster.add()
         try await cluster.move(slotOf: queue.keys.root, to: new)

@@ -122,7 +122,7 @@ struct SharedSiteTests {
             (0..<8).map { fixture.origin.url("/fast/\($0).png") } + (0..<24).map { fixture.origin.url("/a/\($0).png") }
         _ = try await fixture.submit(urls, to: queue, jobSize: 64)
         let run = Task { try await first.run() }
-        while try await queue.hosts.troubled().isEmpty { try await Task.sleep(for: .milliseconds(5)) }
+        try await until { try await !queue.hosts.troubled().isEmpty }
         let host = try #require(try await queue.hosts.troubled().first)
         #expect(host.state == .slow && (2...6).contains(host.failures), "\(host)")
         let latency = try #require(host.news.latency)

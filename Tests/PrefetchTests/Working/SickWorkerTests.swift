@@ -1,5 +1,6 @@
 import Origin
 import Redis
+import TestSupport
 import Testing
 import Threading
 import WebImage
@@ -28,15 +29,10 @@ struct SickWorkerTests {
     private static let picture = GeneratedImage.png(seed: 4, width: 12, height: 12)
     private static let page = Array("<!DOCTYPE html><html><title>Welcome</title>".utf8)
     /// Long enough for machines with much else to do.
-    private static let timeout = 60.0
+    private static let timeout = Duration.seconds(60)
 
     private func comesTrue(_ condition: () async throws -> Bool) async rethrows -> Bool {
-        let end = ContinuousClock.now + .seconds(Self.timeout)
-        while ContinuousClock.now < end {
-            if try await condition() { return true }
-            try? await Task.sleep(for: .milliseconds(10))
-        }
-        return false
+        try await becomes(within: Self.timeout, condition)
     }
 
     private func paused(_ log: Log) -> [String] {

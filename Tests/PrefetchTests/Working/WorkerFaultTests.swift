@@ -77,10 +77,10 @@ struct WorkerFaultTests {
         let hang = Task { await hanging.context.manager.downloader.hang(hangs, until: release) }
         await hangs.wait()
         let began = ContinuousClock.now
-        while try await queue.workers.names().count > 1 { try await Task.sleep(for: .milliseconds(10)) }
+        try await until { try await queue.workers.names().count <= 1 }
         // Its lease, and a check by the other one that comes every third of one; and a busy machine.
         #expect(ContinuousClock.now - began < .seconds(10))
-        while try await queue.batches.status(of: id)?.state != .done { try await Task.sleep(for: .milliseconds(10)) }
+        try await until { try await queue.batches.status(of: id)?.state == .done }
         #expect(!lost.isOpen)
         release.signal()
         await hang.value
@@ -225,7 +225,7 @@ struct WorkerFaultTests {
         await fixture.origin.waitForRequests(30)
         try await queue.connection.command(["FLUSHALL"])
         try await make()
-        while try await queue.batches.status(of: "b")?.state != .done { try await Task.sleep(for: .milliseconds(10)) }
+        try await until { try await queue.batches.status(of: "b")?.state == .done }
         worker.drain()
         _ = try await run.value
         #expect(try await queue.batches.status(of: "b")?.counts.skipped == 0)

@@ -126,14 +126,14 @@ struct TransferLockTests {
         )
         let first = try await holder.acquire(key)
         let second = Task { [key] in try await other.acquire(key) }
-        while other.waitingOnOtherProcesses == 0 { try await Task.sleep(for: .milliseconds(5)) }
+        try await until { other.waitingOnOtherProcesses != 0 }
         try await Task.sleep(for: waitLimit * 4)
         #expect(other.waitingOnOtherProcesses == 1)
         first.release()
         let taken = try await second.value
         // It is the holder now, and the first one waits for it as long as it lives.
         let third = Task { [key] in try await holder.acquire(key) }
-        while holder.waitingOnOtherProcesses == 0 { try await Task.sleep(for: .milliseconds(5)) }
+        try await until { holder.waitingOnOtherProcesses != 0 }
         try await Task.sleep(for: waitLimit * 2)
         #expect(holder.waitingOnOtherProcesses == 1)
         // As one that is stopped, or whose download loop hangs.

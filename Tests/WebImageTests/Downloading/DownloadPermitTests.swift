@@ -1,4 +1,5 @@
 import Origin
+import TestSupport
 import Testing
 import Threading
 
@@ -31,14 +32,14 @@ struct DownloadPermitTests {
         async let second = end(downloader, moved, permit)
         async let third = end(downloader, busy, permit)
         await origin.waitForRequests(1, to: "/busy")
-        while await downloader.activity.retrying == 0 { await Task.yield() }
+        try await until { await downloader.activity.retrying != 0 }
         let filler = OriginResponse(body: [9], fault: .stallBeforeHeader)
         origin.route("/filler", filler)
         async let fourth = end(downloader, origin.url("/filler"), other)
         await origin.waitForRequests(1, to: "/filler")
         async let fifth = end(downloader, origin.url("/waits"), permit)
         async let sharing = end(downloader, origin.url("/shared"), nil)
-        while await downloader.currentDownloadCount < 6 { await Task.yield() }
+        try await until { await downloader.currentDownloadCount >= 6 }
         async let shared = end(downloader, origin.url("/shared"), permit)
         permit.revoke()
         await downloader.endRevoked()

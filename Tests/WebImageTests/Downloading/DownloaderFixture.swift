@@ -33,21 +33,20 @@ extension ImageDownloader {
     }
 }
 
-/// Returns once the condition holds; ends with the test's time limit.
-func until(_ condition: () async -> Bool) async throws {
-    while !(await condition()) {
-        try Task.checkCancellation()
-        await Task.yield()
-    }
-}
-
-/// That many bytes that are no repetition of a short pattern.
-func pseudoImage(_ count: Int) -> [UInt8] {
+/// A prime number of bytes without a pattern.
+private let noise = {
     var state: UInt32 = 1
-    return (0..<count).map { _ in
+    return (0..<65_521).map { _ in
         state = state &* 1_664_525 &+ 1_013_904_223
         return UInt8(truncatingIfNeeded: state >> 24)
     }
+}()
+
+/// That many bytes that are no repetition of a short pattern.
+func pseudoImage(_ count: Int) -> [UInt8] {
+    var bytes: [UInt8] = []
+    while bytes.count < count { bytes += noise.prefix(count - bytes.count) }
+    return bytes
 }
 
 extension ImageBody {

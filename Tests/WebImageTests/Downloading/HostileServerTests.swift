@@ -1,5 +1,6 @@
 import Glibc
 import Origin
+import TestSupport
 import Testing
 import Threading
 

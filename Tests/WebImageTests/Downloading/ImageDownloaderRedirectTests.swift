@@ -1,4 +1,5 @@
 import Origin
+import TestSupport
 import Testing
 
 @testable import WebImage

@@ -1,5 +1,6 @@
 import CLinux
 import Origin
+import TestSupport
 import Testing
 
 @testable import WebImage

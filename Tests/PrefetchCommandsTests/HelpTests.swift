@@ -19,13 +19,19 @@ struct HelpTests {
         return below(CoordCommand.self, CoordCommand.self, []) + below(WorkerCommand.self, WorkerCommand.self, [])
     }()
 
-    @Test("-h has at most 120 lines, both pages 80 columns, and --help has every option", arguments: paths)
-    func pages(_ path: CommandPath) {
+    /// The arguments of each.
+    private static let options = paths.map(\.options)
+
+    @Test(
+        "-h has at most 120 lines, both pages 80 columns, --help has every option, and both are those that are kept",
+        arguments: paths.indices)
+    func pages(_ index: Int) throws {
+        let path = Self.paths[index]
         let short = HelpPage(path, .short, width: 80).text
         let full = HelpPage(path, .full, width: 80).text
         #expect(short.split(separator: "\n", omittingEmptySubsequences: false).count <= 120, "\(path.text)")
         for line in (short + "\n" + full).split(separator: "\n") { #expect(line.count <= 80, "\(line)") }
-        for option in path.options where option.shouldDisplay {
+        for option in Self.options[index] where option.shouldDisplay {
             for name in option.names { #expect(full.contains("\(name)"), "\(path.text) \(name)") }
             // An option without a text says nothing.
             #expect(option.abstract?.isEmpty == false, "\(path.text) \(option.names)")
@@ -33,13 +39,9 @@ struct HelpTests {
         if path.words.count > 1 || path.command == WorkerCommand.self {
             #expect(full.contains("Example"), "\(path.text)")
         }
-    }
-
-    @Test("Both pages of a command are those that are kept", arguments: paths)
-    func golden(_ path: CommandPath) throws {
         let name = path.text.replacing(" ", with: "-")
-        try Golden.expect(HelpPage(path, .short, width: 80).text, is: "help/\(name)-h")
-        try Golden.expect(HelpPage(path, .full, width: 80).text, is: "help/\(name)--help")
+        try Golden.expect(short, is: "help/\(name)-h")
+        try Golden.expect(full, is: "help/\(name)--help")
     }
 
     @Test("The options of the command come before those it shares")
@@ -172,15 +174,15 @@ struct HelpTests {
         #expect(
             options <= 84 && lines <= 220 && commands <= 32, "\(options) options, \(lines) lines, \(commands) commands")
         // Nothing is hidden.
-        for path in Self.paths {
-            let isShown = path.options.allSatisfy { $0.shouldDisplay }
+        for (path, options) in zip(Self.paths, Self.options) {
+            let isShown = options.allSatisfy { $0.shouldDisplay }
             #expect(isShown, "\(path.text)")
         }
     }
 
     @Test("What other tools call an option is answered with one that exists")
     func foreign() {
-        let known = Set(Self.paths.flatMap { $0.options.flatMap(\.names) })
+        let known = Set(Self.options.flatMap { $0.flatMap(\.names) })
         let missing = ForeignOptions.namedOptions.subtracting(known)
         #expect(missing == [])
     }

@@ -11,15 +11,12 @@ struct OptionTableTests {
         .deletingLastPathComponent()
 
     private let page: String
-    private let tests: NamedTests
 
-    init() throws {
-        page = try String(contentsOf: Self.root.appending(path: "docs/OPTIONS.md"), encoding: .utf8)
-        tests = try NamedTests(root: Self.root)
-    }
+    init() throws { page = try String(contentsOf: Self.root.appending(path: "docs/OPTIONS.md"), encoding: .utf8) }
 
     @Test("Every test that the page names is there")
-    func proofs() {
+    func proofs() throws {
+        let tests = try NamedTests(root: Self.root)
         let rows = NamedTests.rows(of: page, named: "proved by")
         // Fewer would mean that they are not found any more.
         #expect(rows.count > 70)

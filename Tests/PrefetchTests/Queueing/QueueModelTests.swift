@@ -1,3 +1,4 @@
+import Origin
 import Redis
 import Testing
 import WebImage
@@ -53,11 +54,11 @@ private struct QueueModel {
     private var workers: [Worker] = []
     private var ghosts: [Worker] = []
     private var names = 0
-    private var random: SeededGenerator
+    private var random: SplitMix64
 
     init(seed: UInt64) async throws {
         fixture = try await QueueFixture()
-        var random = SeededGenerator(seed: seed)
+        var random = SplitMix64(state: seed)
         func feed(_ batch: String) -> Feed {
             let sizes = (0..<12).map { _ in [1, 2, 7, 20].randomElement(using: &random) ?? 1 }
             return Feed(batch: batch, jobs: QueueFixture.jobs(batch, sizes: sizes))
@@ -262,20 +263,5 @@ private struct QueueModel {
             let findings = try await BatchCheck(queue: fixture.queue, batch: batch).run()
             #expect(findings == [], "\(when)")
         }
-    }
-}
-
-/// SplitMix64: the same numbers for the same seed.
-private struct SeededGenerator: RandomNumberGenerator {
-    private var state: UInt64
-
-    init(seed: UInt64) { state = seed }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var z = state
-        z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-        return z ^ (z >> 31)
     }
 }

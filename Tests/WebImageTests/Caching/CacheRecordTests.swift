@@ -1,3 +1,4 @@
+import Origin
 import Testing
 
 @testable import WebImage
@@ -58,7 +59,7 @@ struct CacheRecordTests {
     func garbage() {
         let seed = UInt64.random(in: 0 ... .max)
         print("seed \(seed)")
-        var random = SplitMix(state: seed)
+        var random = SplitMix64(state: seed)
         let good = CacheRecord(level: .decode, format: .gif, length: 9, digest: Self.digest, storedAt: 1).encoded
         for count in 0..<64 { #expect(CacheRecord(Array(good.prefix(count))) == nil) }
         #expect(CacheRecord(good + [0]) == nil)
@@ -83,17 +84,5 @@ struct CacheRecordTests {
         let cut = HTTPValidators(HTTPValidators(etag: long, lastModified: "ü").encoded)
         #expect(cut == HTTPValidators(lastModified: "ü"))
         for count in 0..<short.encoded.count { #expect(HTTPValidators(short.encoded.prefix(count)) == nil) }
-    }
-
-    private struct SplitMix: RandomNumberGenerator {
-        var state: UInt64
-
-        mutating func next() -> UInt64 {
-            state &+= 0x9E37_79B9_7F4A_7C15
-            var value = state
-            value = (value ^ (value >> 30)) &* 0xBF58_476D_1CE4_E5B9
-            value = (value ^ (value >> 27)) &* 0x94D0_49BB_1331_11EB
-            return value ^ (value >> 31)
-        }
     }
 }

@@ -29,7 +29,7 @@ struct CodecBombTests {
     }
 
     /// A zlib stream of so many zeros, a thousandth of their length.
-    private static func zeros(_ count: Int) -> [UInt8] {
+    static func zeros(_ count: Int) -> [UInt8] {
         let bytes = [UInt8](repeating: 0, count: count)
         return [UInt8](unsafeUninitializedCapacity: count / 500 + 1_000) { buffer, length in
             length = reference_compress(bytes, count, buffer.baseAddress, buffer.count)

@@ -72,13 +72,6 @@ struct DecodeMemoryTests {
         #expect(memory.used == 0 && memory.peak <= memory.limit && memory.peak > memory.limit / 3)
     }
 
-    private static func zeros(_ count: Int) -> [UInt8] {
-        let bytes = [UInt8](repeating: 0, count: count)
-        return [UInt8](unsafeUninitializedCapacity: count / 500 + 1_000) { buffer, length in
-            length = reference_compress(bytes, count, buffer.baseAddress, buffer.count)
-        }
-    }
-
     private static let images: KeyValuePairs<String, [UInt8]> = [
         "small": GeneratedImage.jpeg(seed: 1, width: 16, height: 16),
         "baseline": GeneratedImage.jpeg(seed: 2, width: 1_999, height: 777),
@@ -88,7 +81,8 @@ struct DecodeMemoryTests {
         "PNG": GeneratedImage.png(seed: 6, width: 4_000, height: 50),
         "sample": Sample.progressiveJPEG.bytes, "CMYK": Sample.cmykJPEG.bytes,
         "profile": ChunkSurgery.insert(
-            ChunkSurgery.pngChunk("iCCP", Array("a\0\0".utf8) + zeros(3_000_000)), before: "IDAT", in: Sample.png.bytes),
+            ChunkSurgery.pngChunk("iCCP", Array("a\0\0".utf8) + CodecBombTests.zeros(3_000_000)), before: "IDAT",
+            in: Sample.png.bytes),
         "calibration": ChunkSurgery.insert(
             ChunkSurgery.pngChunk("pCAL", Array("a\0".utf8) + [UInt8](repeating: 65, count: 1 << 20)), before: "IDAT",
             in: Sample.png.bytes),

@@ -18,12 +18,18 @@ struct ReducedDecodingTests {
         var bound: Int { self == .jpeg || self == .grayJPEG || self == .webp || self == .losslessWebP ? 24 : 0 }
     }
 
+    private static let opaque = try? draw(alpha: false), transparent = try? draw(alpha: true)
+
+    private static func picture(alpha: Bool) throws -> Bitmap { try #require(alpha ? transparent : opaque) }
+
     /// Smooth, so that two good filters agree on it.
-    private static func picture(alpha: Bool) throws -> Bitmap {
+    private static func draw(alpha: Bool) throws -> Bitmap {
         var pixels: [UInt8] = []
         for y in 0..<size.height {
             for x in 0..<size.width {
-                pixels += [UInt8(x * 255 / size.width), UInt8(y * 255 / size.height), UInt8((x + y) * 255 / 1000)]
+                pixels.append(UInt8(x * 255 / size.width))
+                pixels.append(UInt8(y * 255 / size.height))
+                pixels.append(UInt8((x + y) * 255 / 1000))
                 if alpha { pixels.append(UInt8(255 - (x + 2 * y) * 255 / 1400)) }
             }
         }
@@ -87,6 +93,14 @@ struct ReducedDecodingTests {
         #expect(zip(reduced.pixels, expected.pixels).allSatisfy { abs(Int($0) - Int($1)) <= 1 })
     }
 
+    /// Of one row, over and over.
+    private static func striped(_ width: Int, _ height: Int, alpha: Bool) throws -> Bitmap {
+        let row = (0..<(alpha ? 4 : 3) * width).map { UInt8(truncatingIfNeeded: $0 / 97) }
+        var pixels: [UInt8] = []
+        for _ in 0..<height { pixels += row }
+        return try Bitmap(width: width, height: height, hasAlpha: alpha, pixels: pixels)
+    }
+
     /// Bytes that a decode may have allocated at a time, for each pixel of the image.
     @Test(
         .enabled(if: allocations_can_be_counted(), "a sanitizer has its own malloc"),
@@ -97,18 +111,9 @@ struct ReducedDecodingTests {
             switch image {
             case .jpeg: GeneratedImage.jpeg(seed: 1, width: width, height: height)
             case .gif: GeneratedImage.gif(seed: 1, width: width, height: height)
-            case .webp:
-                try coder.encode(
-                    Bitmap(
-                        width: width, height: height, hasAlpha: false,
-                        pixels: (0..<3 * width * height).map { UInt8(truncatingIfNeeded: $0 / 97) }), as: .webp)
             default:
                 try coder.encode(
-                    Bitmap(
-                        width: width, height: height, hasAlpha: image == .alphaPNG,
-                        pixels: (0..<(image == .alphaPNG ? 4 : 3) * width * height).map {
-                            UInt8(truncatingIfNeeded: $0 / 97)
-                        }), as: .png)
+                    Self.striped(width, height, alpha: image == .alphaPNG), as: image == .webp ? .webp : .png)
             }
         var options = ImageDecodeOptions()
         options.scaleDownLimitBytes = 120 * 80 * 4

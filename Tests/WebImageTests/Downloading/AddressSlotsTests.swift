@@ -1,4 +1,5 @@
 import Origin
+import TestSupport
 import Testing
 import Threading
 
@@ -7,11 +8,23 @@ import Threading
 @Suite("Transfers to one address", .timeLimit(.minutes(5)))
 struct AddressSlotsTests {
     private struct Item: Hashable {
-        var host: String
-        var address: Endpoint?
+        var host: Int
+        /// The last number of its address.
+        var address: Int?
         var number: Int
         /// Of the transfers to its address.
         var limit: Int
+
+        var name: String { "h\(host)" }
+    }
+
+    /// What runs and waits at an address.
+    private struct Load {
+        var running = 0
+        /// Of what runs, by its limit.
+        var alike = [Int](repeating: 0, count: 5)
+        /// The greatest limit of all.
+        var most = 0
     }
 
     @Test(
@@ -40,7 +53,7 @@ struct AddressSlotsTests {
             var running: [Item] = []
             func next() -> Item? {
                 while true {
-                    if let item = queue.next(where: { slots.mayBegin(limited[$0], of: $0.host, shares: nil, now: 0) }) {
+                    if let item = queue.next(where: { slots.mayBegin(limited[$0], of: $0.name, shares: nil, now: 0) }) {
                         if let address = limited[item] { slots.begin(address) }
                         return item
                     }
@@ -54,17 +67,19 @@ struct AddressSlotsTests {
                     let host = random(hosts)
                     // A group of hosts has several addresses, some are not known.
                     let address = host % 7 == 0 ? random(addresses) : host % addresses
-                    let endpoint = Endpoint(IPAddress("192.0.2.\(address)")!, port: 80)
                     let item = Item(
-                        host: "h\(host)", address: host % 5 == 4 ? nil : endpoint, number: left,
+                        host: host, address: host % 5 == 4 ? nil : address, number: left,
                         limit: limits[random(limits.count)])
                     waiting.insert(item)
-                    if let address = item.address { limited[item] = slots.enqueue(address, limit: item.limit) }
+                    if let address = item.address {
+                        let endpoint = Endpoint(IPAddress("192.0.2.\(address)")!, port: 80)
+                        limited[item] = slots.enqueue(endpoint, limit: item.limit)
+                    }
                     places[item] = queue.enqueue(
-                        item, host: item.host, priority: 1,
+                        item, host: item.name, priority: 1,
                         limits: HostLimits(transfers: 2, rate: Double(1 + random(2))))
-                    if slots.mayBegin(limited[item], of: item.host, shares: nil, now: 0) {
-                        queue.unblock(host: item.host)
+                    if slots.mayBegin(limited[item], of: item.name, shares: nil, now: 0) {
+                        queue.unblock(host: item.name)
                     }
                 } else if !running.isEmpty, random(2) > 0 || left == 0 {
                     let item = running.remove(at: random(running.count))
@@ -79,19 +94,27 @@ struct AddressSlotsTests {
                     #expect(waiting.remove(item) != nil)
                     running.append(item)
                 }
-                func room(_ item: Item) -> Bool {
-                    let alike = running.filter { $0.address == item.address }
-                    let most = (alike + waiting.filter { $0.address == item.address }).map(\.limit).max() ?? 0
-                    return alike.count < most && alike.count { $0.limit == item.limit } < item.limit
+                var loads = Array(repeating: Load(), count: addresses)
+                var runningOf = [Int](repeating: 0, count: hosts)
+                for item in running {
+                    runningOf[item.host] += 1
+                    guard let address = item.address else { continue }
+                    loads[address].running += 1
+                    loads[address].alike[item.limit] += 1
+                    loads[address].most = max(loads[address].most, item.limit)
                 }
-                for item in running where item.address != nil {
-                    #expect(running.count { $0.address == item.address && $0.limit == item.limit } <= item.limit)
-                    #expect(running.count { $0.address == item.address } <= limits.max()!)
+                for load in loads {
+                    #expect(load.alike.indices.allSatisfy { load.alike[$0] <= $0 } && load.running <= limits.max()!)
+                }
+                for item in waiting {
+                    if let address = item.address { loads[address].most = max(loads[address].most, item.limit) }
                 }
                 // Whatever may start has started.
                 if running.count < 16 {
                     let isStuck = waiting.contains { item in
-                        running.count { $0.host == item.host } < 2 && (item.address == nil || room(item))
+                        guard runningOf[item.host] < 2 else { return false }
+                        guard let load = item.address.map({ loads[$0] }) else { return true }
+                        return load.running < load.most && load.alike[item.limit] < item.limit
                     }
                     #expect(!isStuck)
                     guard !isStuck else { return }

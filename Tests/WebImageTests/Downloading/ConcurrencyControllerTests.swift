@@ -87,7 +87,7 @@ struct ConcurrencyControllerTests {
         var best = (limit: 0, rate: 0.0)
         // With more than the router takes, 2 to 7 % of the URLs fail after three tries of 10 s: no number to compare with.
         for limit in [8, 16, 32, 64, 128, 256, 512, 1024] where limit <= world.mostConnections {
-            var simulation = ConcurrencySimulation(world, limit: limit, seed: seed)
+            let simulation = ConcurrencySimulation(world, limit: limit, seed: seed)
             _ = simulation.run(5)
             let result = simulation.run(10)
             if result.rate > best.rate { best = (limit, result.rate) }
@@ -98,7 +98,7 @@ struct ConcurrencyControllerTests {
     @Test("After 30 s it has nine tenths of the best fixed number, and no URL fails", arguments: cases)
     func best(_ one: Case) {
         let seed = UInt64.random(in: 1...3)
-        var simulation = ConcurrencySimulation(one.world, limit: nil, seed: seed)
+        let simulation = ConcurrencySimulation(one.world, limit: nil, seed: seed)
         var failed = simulation.run(30).failed
         if let later = one.later {
             simulation.world = later
@@ -115,7 +115,7 @@ struct ConcurrencyControllerTests {
 
     @Test("Of as fast numbers the smaller is found: less load for others")
     func knee() {
-        var simulation = ConcurrencySimulation(Self.cases[0].world, limit: nil, seed: 1)
+        let simulation = ConcurrencySimulation(Self.cases[0].world, limit: nil, seed: 1)
         _ = simulation.run(60)
         let result = simulation.run(10)
         #expect(result.limits.allSatisfy { $0 <= 128 }, "the knee is at 60: \(result.limits)")
@@ -127,11 +127,11 @@ struct ConcurrencyControllerTests {
     func backOff(connections: Int) {
         var world = World()
         (world.mostConnections, world.latency) = (connections, 0.3)
-        var simulation = ConcurrencySimulation(world, limit: nil, seed: 2)
+        let simulation = ConcurrencySimulation(world, limit: nil, seed: 2)
         let result = simulation.run(30)
         #expect(result.reasons.contains(.connects))
         #expect(result.limits.last! <= connections + connections / 10)
-        var other = ConcurrencySimulation(Self.cases[6].world, limit: nil, seed: 2)
+        let other = ConcurrencySimulation(Self.cases[6].world, limit: nil, seed: 2)
         let backOffs = other.run(60).reasons.filter(\.isBackOff)
         #expect(backOffs.isEmpty)
     }
@@ -140,7 +140,7 @@ struct ConcurrencyControllerTests {
     func deadHosts() {
         var world = World()
         (world.hosts, world.dead, world.processorRate) = (1000, Set(0..<200), 600)
-        var simulation = ConcurrencySimulation(world, limit: nil, seed: 1)
+        let simulation = ConcurrencySimulation(world, limit: nil, seed: 1)
         _ = simulation.run(30)
         let result = simulation.run(20)
         #expect(result.limits.min()! >= 64, "\(result.limits)")
@@ -150,14 +150,14 @@ struct ConcurrencyControllerTests {
     func politeness() {
         var world = World()
         world.politeness = 40
-        var simulation = ConcurrencySimulation(world, limit: nil, seed: 1)
+        let simulation = ConcurrencySimulation(world, limit: nil, seed: 1)
         let result = simulation.run(40)
         #expect(result.limits.max()! <= 64 && result.reasons.last == .unused)
     }
 
     /// Workers that share a router and know nothing of each other: URLs a second of all from 20 to 40 s, and URLs that failed.
     private func share(_ world: World, workers: Int, limit: Int?, seed: UInt64) -> (rate: Double, failed: Int) {
-        var all = (0..<workers).map { ConcurrencySimulation(world, limit: limit, seed: seed + UInt64($0)) }
+        let all = (0..<workers).map { ConcurrencySimulation(world, limit: limit, seed: seed + UInt64($0)) }
         var (ended, failed) = (0, 0)
         for step in 0..<2000 {
             for index in all.indices {
@@ -187,8 +187,8 @@ struct ConcurrencyControllerTests {
     func shortList() {
         var world = World()
         (world.urls, world.processorRate) = (2000, 600)
-        var simulation = ConcurrencySimulation(world, limit: nil, seed: 1)
-        var fixed = ConcurrencySimulation(world, limit: 32, seed: 1)
+        let simulation = ConcurrencySimulation(world, limit: nil, seed: 1)
+        let fixed = ConcurrencySimulation(world, limit: 32, seed: 1)
         let (auto, with32) = (simulation.run(60), fixed.run(60))
         #expect(auto.ended == 2000 && with32.ended == 2000)
         #expect(auto.seconds <= with32.seconds, "\(auto.seconds) s, \(with32.seconds) s")

@@ -7,7 +7,7 @@ import PrefetchModel
 /// A downloader of endless work on a simulated network, event by event, without a clock: each transfer connects, waits for its first byte,
 /// receives its body over its server's or the common link, and is checked by one processor. Stalled connects hold no slot, and connections
 /// are kept after their transfer, as in the downloader; with a fixed limit only as many as there are transfers.
-struct ConcurrencySimulation {
+final class ConcurrencySimulation {
     /// The network and the machine.
     struct World {
         /// Seconds to the first byte, and their spread as a factor.
@@ -93,7 +93,7 @@ struct ConcurrencySimulation {
     }
 
     /// Goes on for so many seconds, or to the end of the list.
-    mutating func run(_ seconds: Double) -> Result {
+    func run(_ seconds: Double) -> Result {
         result = Result()
         let (begin, end) = (now, now + seconds)
         start()
@@ -127,7 +127,7 @@ struct ConcurrencySimulation {
         return now + max(0, shared.nextTime - virtual) * Double(receiving) / world.linkRate
     }
 
-    private mutating func advance(to time: Double) {
+    private func advance(to time: Double) {
         let passed = time - now
         if receiving > 0 {
             if world.linkRate < .infinity {
@@ -142,14 +142,14 @@ struct ConcurrencySimulation {
 
     // MARK: Life of a transfer
 
-    private mutating func start() {
+    private func start() {
         while running < min(limit, world.politeness), begun < world.urls ?? .max {
             begun += 1
             begin(host: Int(random.next() % UInt64(world.hosts)), tries: 1)
         }
     }
 
-    private mutating func begin(host: Int, tries: Int) {
+    private func begin(host: Int, tries: Int) {
         let index = free.popLast() ?? transfers.count
         if index == transfers.count { transfers.append(Transfer()) }
         let life = transfers[index].life + 1
@@ -159,7 +159,7 @@ struct ConcurrencySimulation {
         queue.push(.packet(index, number: 0), life: life, at: now)
     }
 
-    private mutating func handle(_ event: Event, life: Int) {
+    private func handle(_ event: Event, life: Int) {
         switch event {
         case .sample: sample()
         case .retry(let host, let tries):
@@ -172,7 +172,7 @@ struct ConcurrencySimulation {
         }
     }
 
-    private mutating func handle(_ event: Event, of index: Int, _ life: Int) {
+    private func handle(_ event: Event, of index: Int, _ life: Int) {
         switch event {
         case .packet(_, let number): connect(index, packet: number, life)
         case .stalled:
@@ -197,7 +197,7 @@ struct ConcurrencySimulation {
         }
     }
 
-    private mutating func connect(_ index: Int, packet number: Int, _ life: Int) {
+    private func connect(_ index: Int, packet number: Int, _ life: Int) {
         let host = transfers[index].host
         let isKept = number == 0 && takeIdle(of: host)
         guard isKept || !world.dead.contains(host) && open + idle < world.mostConnections else {
@@ -222,7 +222,7 @@ struct ConcurrencySimulation {
         queue.push(.firstByte(index), life: life, at: now + delay)
     }
 
-    private mutating func didReceive(_ index: Int) {
+    private func didReceive(_ index: Int) {
         receiving -= 1
         if world.linkRate == .infinity && world.serverRate == .infinity { bytes += transfers[index].size }
         transfers[index].stage = .checking
@@ -231,7 +231,7 @@ struct ConcurrencySimulation {
         queue.push(.checked(index), life: transfers[index].life, at: processorFree)
     }
 
-    private mutating func finish(_ index: Int) {
+    private func finish(_ index: Int) {
         let host = transfers[index].host
         tally.didAnswer(Self.names[host])
         open -= 1
@@ -240,7 +240,7 @@ struct ConcurrencySimulation {
         release(index)
     }
 
-    private mutating func takeIdle(of host: Int) -> Bool {
+    private func takeIdle(of host: Int) -> Bool {
         guard let count = idleOf[host], count > 0 else { return false }
         idleOf[host] = count - 1
         idle -= 1
@@ -248,7 +248,7 @@ struct ConcurrencySimulation {
     }
 
     /// Keeps the connection, and closes the oldest one if there are too many.
-    private mutating func keepIdle(of host: Int) {
+    private func keepIdle(of host: Int) {
         idle += 1
         idleOf[host, default: 0] += 1
         idleHosts.append(host)
@@ -257,7 +257,7 @@ struct ConcurrencySimulation {
 
     private var keepsIdle: Bool { controller?.keepsIdleConnections ?? false }
 
-    private mutating func closeOldestIdle() {
+    private func closeOldestIdle() {
         guard idle > 0 else { return }
         while !takeIdle(of: idleHosts[oldestIdle]) { oldestIdle += 1 }
         oldestIdle += 1
@@ -267,11 +267,11 @@ struct ConcurrencySimulation {
         }
     }
 
-    private mutating func didFail(_ index: Int) {
+    private func didFail(_ index: Int) {
         tally.didFail(Self.names[transfers[index].host], .connect)
     }
 
-    private mutating func giveUp(_ index: Int) {
+    private func giveUp(_ index: Int) {
         let (host, tries) = (transfers[index].host, transfers[index].tries)
         release(index)
         if tries < 3 {
@@ -282,7 +282,7 @@ struct ConcurrencySimulation {
         }
     }
 
-    private mutating func release(_ index: Int) {
+    private func release(_ index: Int) {
         if transfers[index].isStalled { stalled -= 1 } else { running -= 1 }
         transfers[index].isStalled = false
         transfers[index].stage = .free
@@ -290,7 +290,7 @@ struct ConcurrencySimulation {
         free.append(index)
     }
 
-    private mutating func sample() {
+    private func sample() {
         queue.push(.sample, life: 0, at: now + 0.25)
         // curl closes those that have been idle for a second.
         if !keepsIdle { for _ in 0..<idle / 4 { closeOldestIdle() } }

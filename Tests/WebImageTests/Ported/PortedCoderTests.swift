@@ -14,6 +14,9 @@ struct PortedCoderTests {
         return ImageCoder(limits: limits)
     }()
 
+    /// As large as the original's, and made once.
+    private static let large = GeneratedImage.jpeg(seed: 6, width: 5250, height: 3450)
+
     @Test("SDWebImageDecoderTests 01 ThatDecodedImageWithNilImageReturnsNil")
     func nilImage() async throws {
         let error = coder.failure([], level: .decode)
@@ -69,10 +72,9 @@ struct PortedCoderTests {
 
     @Test("SDWebImageDecoderTests 06 ThatDecodeAndScaleDownImageWorks")
     func scaleDown() throws {
-        let image = GeneratedImage.jpeg(seed: 6, width: 5250, height: 3450)
         var options = ImageDecodeOptions()
         options.scaleDownLimitBytes = 60 << 20
-        let bitmap = try coder.decode(image, options: options)
+        let bitmap = try coder.decode(Self.large, options: options)
         #expect(bitmap.width < 5250 && bitmap.width * bitmap.height <= (60 << 20) / 4)
         #expect(abs(Double(bitmap.width) / Double(bitmap.height) - 5250.0 / 3450) < 0.001)
     }
@@ -117,19 +119,18 @@ struct PortedCoderTests {
 
     @Test("SDWebImageDecoderTests 22 ThatThumbnailDecodeCalculation")
     func thumbnail() throws {
-        let image = GeneratedImage.jpeg(seed: 22, width: 5250, height: 3450)
         var options = ImageDecodeOptions()
         options.thumbnailPixelSize = PixelSize(width: 400, height: 300)
-        let kept = try coder.decode(image, options: options)
+        let kept = try coder.decode(Self.large, options: options)
         #expect((kept.width, kept.height) == (400, 263))
         options.preservesAspectRatio = false
-        let stretched = try coder.decode(image, options: options)
+        let stretched = try coder.decode(Self.large, options: options)
         #expect((stretched.width, stretched.height) == (400, 300))
     }
 
     @Test("SDWebImageDecoderTests 23 ThatThumbnailEncodeCalculation")
     func maxPixelSize() throws {
-        let image = try coder.decode(GeneratedImage.jpeg(seed: 23, width: 5250, height: 3450))
+        let image = try coder.decode(Self.large)
         var options = ImageEncodeOptions()
         options.maxPixelSize = PixelSize(width: 4000, height: 4000)
         let info = try coder.verify(coder.encode(image, as: .jpeg, options: options), level: .decode)

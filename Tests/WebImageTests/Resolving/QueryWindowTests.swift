@@ -52,13 +52,15 @@ struct QueryWindowTests {
             ($0.names, $0.dead, $0.failures) = (30_000, 0.03, 0.02)
             $0.latency = { $0.logNormal(median: 0.04, sigma: 1) }
         }
-        let seeds = seeds()
-        let wide = seeds.count { seed in
-            let result = ResolverSimulation.run(world, seed: seed, until: 5)
-            return result.sizes.filter { $0.time >= 1 }.allSatisfy { $0.size >= 64 }
+        func isWide(_ seed: UInt64) -> Bool {
+            // What happens happens among the first queries.
+            let result = ResolverSimulation.run(world, seed: seed, until: 2)
+            return result.sizes.allSatisfy { $0.time < 1 || $0.size >= 64 }
         }
+        for seed in 1...8 as ClosedRange<UInt64> { #expect(isWide(seed), "seed \(seed)") }
         // One run in fifty meets three SERVFAIL among its first queries, as an overloaded resolver would give them.
-        #expect(wide >= 34, "\(wide), seeds from \(seeds[0])")
+        let seeds = seeds(4)
+        #expect(seeds.count(where: isWide) >= 2, "seeds from \(seeds[0])")
     }
 
     @Test("A tenth of bad names does not shrink it, beside a resolver that fails now and then")
@@ -68,7 +70,7 @@ struct QueryWindowTests {
             $0.latency = { $0.logNormal(median: 0.04, sigma: 1) }
         }
         // With the first one the window was full of dead names when it was judged for the first time.
-        let seeds = [55_188_419_216] + seeds(5)
+        let seeds = [55_188_419_216] + seeds(2)
         let soon = seeds.map { ResolverSimulation.run(world, seed: $0, until: 46).answered(by: 45) }
         // Of about 9,000. If bad names closed the window, it would be 3,000, and with some seeds 200. One run in three hundred meets three
         // SERVFAIL among its first queries.

@@ -8,10 +8,6 @@ import WebImage
 @Suite("The failed URLs and what else is known", .timeLimit(.minutes(5)))
 struct BlacklistTests: FolderSuite {
     let folder = TemporaryDirectory()
-    private func list(_ lines: [String], _ name: String = "urls.txt") -> String {
-        folder.write(Array(lines.map { $0 + "\n" }.joined().utf8), to: name)
-        return folder.path(name)
-    }
 
     @Test("add, list and rm work on the same list, and bad lines are named")
     func editing() async throws {

@@ -157,7 +157,7 @@ struct CacheLimitTests: CommandSuite {
         let size = 20 * limit / body.count / 40
         while written < 20 * limit {
             let urls = (0..<size).map { origin.url("/\(number)/\($0).png") }
-            _ = try await remote.submit(urls, as: "b\(number)", ["--validate", "none", "--durability", "none"])
+            try await remote.submit(urls, as: "b\(number)", ["--validate", "none", "--durability", "none"])
             try await until {
                 largest = max(largest, used(remote.folder))
                 return try await remote.queue.batches.status(of: "b\(number)")?.state == .done
@@ -187,7 +187,7 @@ struct CacheLimitTests: CommandSuite {
         let origin = try origin()
         // More than the limit takes and than may wait for room.
         let urls = (0..<60).map { origin.url("/\($0).png") }
-        _ = try await remote.submit(urls, as: "big", ["--validate", "none"])
+        try await remote.submit(urls, as: "big", ["--validate", "none"])
         let paused = try await workers(
             1, remote, ["--cache-max-size", "512KiB", "--lease", lastsLonger ? "2s" : "1m"])[0]
         try await until { paused.stderr.contains("paused: cache too small") }
@@ -222,7 +222,7 @@ struct CacheLimitTests: CommandSuite {
     func minFree() async throws {
         let remote = try await RemoteBatch()
         let origin = try origin()
-        _ = try await remote.submit([origin.url("/a.png")], as: "one", ["--validate", "none"])
+        try await remote.submit([origin.url("/a.png")], as: "one", ["--validate", "none"])
         let paused = try await workers(1, remote, ["--min-free", "9000000GB"])[0]
         try await until { paused.stderr.contains("less than --min-free") }
         #expect(origin.requestCount() == 0)

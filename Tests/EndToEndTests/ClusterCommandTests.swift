@@ -19,7 +19,7 @@ struct ClusterCommandTests {
         origin.setFallback { _ in OriginResponse(status: 404) }
         let missing = origin.url("/missing.png")
         let urls = (0..<20).map { origin.url("/\($0).png") } + [missing, "no url"]
-        _ = try await b.submit(urls, as: "first", ["--slot", "home"])
+        try await b.submit(urls, as: "first", ["--slot", "home"])
         // The blacklist, and the bell of a worker that waits for its first job, are keys of the queue too.
         for worker in try await b.workers(2) { #expect(await worker.wait() == .exited(0), "\(worker.stderr)") }
         let cache = b.folder.path("cache")

@@ -10,28 +10,9 @@ import WebImage
 /// `pause`, `resume` and `set`, as a person types them while real workers run.
 @Suite("Control of the queue", .timeLimit(.minutes(5)))
 struct ControlTests {
-    private func done(_ remote: RemoteBatch, _ arguments: [String], _ code: Int32 = 0) async throws -> ChildProcess {
-        let child = try await remote.coord(arguments)
-        #expect(await child.wait() == .exited(code), "\(arguments): \(child.stderr)")
-        return child
-    }
-
-    private func origin(delay: Double) throws -> OriginServer {
-        let origin = try OriginServer()
-        let image = GeneratedImage.png(seed: 1, width: 16, height: 16)
-        origin.setFallback { _ in OriginResponse(body: image, delay: delay) }
-        return origin
-    }
-
     /// When the last request came, seconds after the command had returned; negative where it came before.
     private func lateness(_ origin: OriginServer, since returned: Double) -> Double {
         (origin.requests.last?.time ?? 0) - returned
-    }
-
-    private func seconds() -> Double {
-        var time = timespec()
-        clock_gettime(CLOCK_MONOTONIC, &time)
-        return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
     }
 
     @Test(
@@ -39,21 +20,21 @@ struct ControlTests {
         arguments: ["pause slow", "pause --all", "pause --worker", "cancel slow --yes"])
     func stopsWithinTwoSeconds(command: String) async throws {
         let remote = try await RemoteBatch()
-        let origin = try origin(delay: 0.1)
+        let origin = try OriginServer.pictures(delay: 0.1)
         let urls = (0..<20_000).map { origin.url("/\($0).png") }
-        _ = try await remote.submit(urls, as: "slow", ["--window", "all"])
+        try await remote.submit(urls, as: "slow", ["--window", "all"])
         let worker = try #require(try await remote.workers(1).first)
         try await until { origin.requestCount() >= 50 }
         var words = command.split(separator: " ").map(String.init)
         if command.hasSuffix("--worker") { words.append(try #require(try await remote.queue.workers.names().first)) }
-        _ = try await done(remote, words)
-        let returned = seconds()
+        try await remote.done(words)
+        let returned = clockSeconds()
         // Two heartbeats later the worker has been told for certain; what was in flight then ends.
-        try await until { seconds() - returned > 2 && origin.currentRequestCount == 0 }
+        try await until { clockSeconds() - returned > 2 && origin.currentRequestCount == 0 }
         try await until {
             try await remote.queue.views.snapshot().workers.values.allSatisfy { $0.report.inFlight == 0 }
         }
-        try await until { seconds() - returned > 4 }
+        try await until { clockSeconds() - returned > 4 }
         #expect(lateness(origin, since: returned) < 2, "a request \(lateness(origin, since: returned)) s later")
         let asked = origin.requestCount()
         let status = try #require(try await remote.queue.batches.status(of: "slow"))
@@ -67,11 +48,11 @@ struct ControlTests {
         #expect(try await BatchCheck(queue: remote.queue, batch: "slow").run() == [])
         #expect(try await remote.queue.connection.command(["EXISTS", "prefetch:{default}:b:slow:tries"]).int == 0)
         #expect(worker.isRunning)
-        _ = try await done(remote, ["resume"] + words.dropFirst())
-        let resumed = seconds()
+        try await remote.done(["resume"] + words.dropFirst())
+        let resumed = clockSeconds()
         try await until { origin.requestCount() >= asked + 1 }
         #expect(origin.requests[asked].time - resumed < 2)
-        _ = try await done(remote, ["cancel", "slow", "--yes"])
+        try await remote.done(["cancel", "slow", "--yes"])
         #expect(await worker.wait() == .exited(0))
         // Nothing was asked for twice.
         #expect(Set(origin.requests.map(\.path)).count == origin.requestCount())
@@ -80,8 +61,8 @@ struct ControlTests {
     @Test("Workers of a paused queue sleep: they use next to no processor time, also where batches wait")
     func sleepersUseNoTime() async throws {
         let remote = try await RemoteBatch()
-        _ = try await done(remote, ["pause", "--all"])
-        _ = try await remote.submit((0..<100).map { "http://127.0.0.1:9/\($0).png" }, as: "b")
+        try await remote.done(["pause", "--all"])
+        try await remote.submit((0..<100).map { "http://127.0.0.1:9/\($0).png" }, as: "b")
         let worker = try await ChildProcess(
             builtProduct("prefetch-worker"), ["--redis", remote.redis.url, "--cache", remote.folder.path("cache")])
         func ticks() -> Int {
@@ -92,8 +73,8 @@ struct ControlTests {
         try await until {
             try await remote.queue.workerRecords.all().contains { $0.report.maxConcurrentDownloads != nil }
         }
-        let (began, before) = (seconds(), ticks())
-        try await until { seconds() - began > 4 }
+        let (began, before) = (clockSeconds(), ticks())
+        try await until { clockSeconds() - began > 4 }
         // Ticks are hundredths of a second: under 2.5 % of one core, four heartbeats included.
         #expect(ticks() - before <= 10)
         #expect(try await remote.queue.batches.status(of: "b")?.counts.finished == 0)
@@ -104,49 +85,49 @@ struct ControlTests {
     @Test("What is paused is said: by pause and resume themselves, status, workers, and by watch while it waits")
     func words() async throws {
         let remote = try await RemoteBatch()
-        let origin = try origin(delay: 0)
-        _ = try await remote.submit((0..<10).map { origin.url("/\($0).png") }, as: "b")
-        let paused = try await done(remote, ["pause"])
+        let origin = try OriginServer.pictures(delay: 0)
+        try await remote.submit((0..<10).map { origin.url("/\($0).png") }, as: "b")
+        let paused = try await remote.done(["pause"])
         #expect(paused.stdout == "paused b at 0.0%, 0 of 10 finished\n")
         #expect(paused.stderr.contains("resume with: ") && paused.stderr.contains(" resume b --redis "))
-        #expect(try await done(remote, ["pause", "b"]).stdout == "b is paused already\n")
-        #expect(try await done(remote, ["status"]).stdout.contains("b  paused  0.0%  finished 0 of 10"))
+        #expect(try await remote.done(["pause", "b"]).stdout == "b is paused already\n")
+        #expect(try await remote.done(["status"]).stdout.contains("b  paused  0.0%  finished 0 of 10"))
         #expect(
-            try await done(remote, ["status", "b"]).stdout.contains("  paused; resume it with: prefetch-coord resume b")
+            try await remote.done(["status", "b"]).stdout.contains("  paused; resume it with: prefetch-coord resume b")
         )
-        let json = try await done(remote, ["status", "--json"]).stdout
+        let json = try await remote.done(["status", "--json"]).stdout
         #expect(json.contains(#""queue":{"name":"default","paused":false,"max_concurrent_downloads":null}"#))
         #expect(json.contains(#""sealed":true,"paused":true"#))
-        let queue = try await done(remote, ["pause", "--all"]).stdout
+        let queue = try await remote.done(["pause", "--all"]).stdout
         #expect(queue == "paused the queue 'default' with 1 running batch and 0 workers\n")
         #expect(
-            try await done(remote, ["status"]).stdout.hasPrefix(
+            try await remote.done(["status"]).stdout.hasPrefix(
                 "the queue is paused; resume it: prefetch-coord resume --all"))
         let watch = try await remote.coord(["watch", "b"])
         try await until { watch.stderr.contains("paused=batch") }
-        let resumed = try await done(remote, ["resume", "b"])
+        let resumed = try await remote.done(["resume", "b"])
         #expect(resumed.stdout == "resumed b at 0.0%, 0 of 10 finished\n")
         #expect(resumed.stderr.contains("the queue is paused; resume it: prefetch-coord resume --all"))
-        #expect(try await done(remote, ["status", "--json"]).stdout.contains(#""paused":true,"max_conc"#))
+        #expect(try await remote.done(["status", "--json"]).stdout.contains(#""paused":true,"max_conc"#))
         // A worker comes to the paused queue, is paused itself, and then everything is let go.
         let worker = try #require(try await remote.workers(1, ["--max-concurrent-downloads", "32"]).first)
         try await until { try await remote.queue.workers.names().count == 1 }
         let name = try #require(try await remote.queue.workers.names().first)
         let prefix = String(name.dropLast())
-        #expect(try await done(remote, ["pause", "--worker", prefix]).stdout == "paused worker \(name)\n")
-        #expect(try await done(remote, ["workers"]).stdout.contains("\(name)  running, paused  0/32 "))
-        let record = try await done(remote, ["workers", "--json"]).stdout
+        #expect(try await remote.done(["pause", "--worker", prefix]).stdout == "paused worker \(name)\n")
+        #expect(try await remote.done(["workers"]).stdout.contains("\(name)  running, paused  0/32 "))
+        let record = try await remote.done(["workers", "--json"]).stdout
         #expect(
             record.contains(#""paused":true"#) && record.contains(#""max_concurrent_downloads":32"#), "\(record)")
-        let all = try await done(remote, ["resume", "--all"])
+        let all = try await remote.done(["resume", "--all"])
         #expect(all.stderr.contains("every worker is paused: \(name)"))
         #expect(origin.requestCount() == 0)
-        #expect(try await done(remote, ["resume", "--worker", name]).stdout == "resumed worker \(name)\n")
+        #expect(try await remote.done(["resume", "--worker", name]).stdout == "resumed worker \(name)\n")
         #expect(await worker.wait() == .exited(0))
         #expect(await watch.wait() == .exited(0))
-        #expect(try await done(remote, ["pause", "b"]).stdout == "b is done already\n")
-        #expect(try await done(remote, ["resume", "b"]).stdout == "b is done already\n")
-        #expect(try await done(remote, ["set", "b", "--priority", "low"]).stdout == "b is done already\n")
+        #expect(try await remote.done(["pause", "b"]).stdout == "b is done already\n")
+        #expect(try await remote.done(["resume", "b"]).stdout == "b is done already\n")
+        #expect(try await remote.done(["set", "b", "--priority", "low"]).stdout == "b is done already\n")
     }
 
     @Test("The number of transfers follows set within two seconds, seen at the origin")
@@ -157,30 +138,30 @@ struct ControlTests {
         // what is none ends with its first bytes.
         let body = GeneratedImage.png(seed: 1, width: 64, height: 64)
         origin.setFallback { _ in OriginResponse(body: body, fault: .drip(bytes: 1, seconds: 0.1)) }
-        _ = try await remote.submit((0..<2000).map { origin.url("/\($0).png") }, as: "b")
+        try await remote.submit((0..<2000).map { origin.url("/\($0).png") }, as: "b")
         let workers = try await remote.workers(2, ["--max-concurrent-downloads", "4"])
         try await until { origin.requestCount() >= 8 }
-        let said = try await done(remote, ["set", "--all", "--max-concurrent-downloads", "20"])
-        let returned = seconds()
+        let said = try await remote.done(["set", "--all", "--max-concurrent-downloads", "20"])
+        let returned = clockSeconds()
         #expect(said.stdout == "all workers of queue 'default': at most 20 transfers in flight each\n")
         try await until { origin.requestCount() >= 40 }
         #expect(origin.requests[39].time - returned < 2)
         #expect(origin.currentRequestCount == 40)
         let name = try #require(try await remote.queue.workers.names().first)
-        let one = try await done(remote, ["set", "--worker", name, "--max-concurrent-downloads", "30"])
+        let one = try await remote.done(["set", "--worker", name, "--max-concurrent-downloads", "30"])
         #expect(one.stdout == "worker \(name): at most 30 transfers in flight\n")
         try await until { origin.requestCount() >= 50 }
-        try await until { try await done(remote, ["workers"]).stdout.contains("\(name)  running  30/30") }
+        try await until { try await remote.done(["workers"]).stdout.contains("\(name)  running  30/30") }
         #expect(origin.requestCount() == 50)
         #expect(
-            try await done(remote, ["set", "--worker", name, "--max-concurrent-downloads", "auto"]).stdout
+            try await remote.done(["set", "--worker", name, "--max-concurrent-downloads", "auto"]).stdout
                 == "worker \(name): auto: finds its number of transfers\n")
-        try await until { try await done(remote, ["workers"]).stdout.contains("/auto ") }
+        try await until { try await remote.done(["workers"]).stdout.contains("/auto ") }
         #expect(
-            try await done(remote, ["set", "--worker", name, "--default"]).stdout
+            try await remote.done(["set", "--worker", name, "--default"]).stdout
                 == "worker \(name): 20 at once, as set with --all\n")
         #expect(
-            try await done(remote, ["set", "--all", "--default"]).stdout
+            try await remote.done(["set", "--all", "--default"]).stdout
                 == "all workers of queue 'default': as they were started\n")
         try await until {
             try await remote.queue.workerRecords.all().allSatisfy { $0.report.maxConcurrentDownloads == 4 }
@@ -191,7 +172,7 @@ struct ControlTests {
     @Test("Wrong input gets two lines that help, and its exit code")
     func wrongInput() async throws {
         let remote = try await RemoteBatch()
-        _ = try await remote.submit(["http://127.0.0.1:9/a.png"], as: "b")
+        try await remote.submit(["http://127.0.0.1:9/a.png"], as: "b")
         #expect(try await remote.queue.workers.join(worker: "host:1", lease: 60_000, about: []))
         let cases: [([String], Int32, String)] = [
             (["pause", "none"], 66, "there is no batch 'none'"),
@@ -217,12 +198,12 @@ struct ControlTests {
             (["pauze"], 64, "pause"),
         ]
         for (words, code, text) in cases {
-            let child = try await done(remote, words, code)
+            let child = try await remote.done(words, code)
             #expect(child.stderr.contains(text), "\(words): \(child.stderr)")
             #expect(child.stdout == "", "\(words)")
             if code == 66 { #expect(child.stderr.split(separator: "\n").count == 2, "\(child.stderr)") }
         }
-        let moved = try await done(remote, ["set", "b", "--priority", "low", "--order", "lifo"])
+        let moved = try await remote.done(["set", "b", "--priority", "low", "--order", "lifo"])
         #expect(moved.stdout == "b  priority low, was normal  order lifo, was fifo\n")
         #expect(
             try await remote.queue.connection.command(["LRANGE", "prefetch:{default}:ready:low", "0", "-1"]).array?

@@ -33,7 +33,7 @@ struct DashTests {
         held.fault = .stallBeforeHeader
         origin.route("/held.png", sequence: [held, held, held, held, good])
         let urls = (0..<400).map { origin.url($0 % 9 == 0 ? "/\($0).bad" : "/\($0).png") } + [origin.url("/held.png")]
-        _ = try await b.submit(urls, as: "big", ["--timeout", "60s"])
+        try await b.submit(urls, as: "big", ["--timeout", "60s"])
         let tmux = try await Tmux(columns: 80, rows: 24)
         try await open(b, tmux, "big --refresh 0.2")
         let workers = try await b.workers(2, ["--lease", "2s"])
@@ -81,7 +81,7 @@ struct DashTests {
         arguments: [SIGTERM, SIGINT, SIGABRT, SIGSEGV, SIGTRAP])
     func ends(_ signal: Int32) async throws {
         let b = try await RemoteBatch()
-        _ = try await b.submit(["http://192.0.2.1/a.png"], as: "s")
+        try await b.submit(["http://192.0.2.1/a.png"], as: "s")
         let tmux = try await Tmux(columns: 80, rows: 24)
         try await open(b, tmux)
         try await tmux.wait(for: "no worker is there")
@@ -106,7 +106,7 @@ struct DashTests {
     @Test("Ctrl-Z gives the terminal to the shell, fg takes it again; a terminal that vanishes ends it")
     func stopping() async throws {
         let b = try await RemoteBatch()
-        _ = try await b.submit(["http://192.0.2.1/a.png"], as: "s")
+        try await b.submit(["http://192.0.2.1/a.png"], as: "s")
         let tmux = try await Tmux(columns: 80, rows: 24)
         try await open(b, tmux)
         try await tmux.wait(for: "no worker is there")
@@ -128,7 +128,7 @@ struct DashTests {
     func changes() async throws {
         let b = try await RemoteBatch()
         let urls = (0..<10).map { "http://192.0.2.1/\($0).png" }
-        _ = try await b.submit(urls, as: "mine")
+        try await b.submit(urls, as: "mine")
         for index in 0..<3 { try await b.settle("mine", index, urls[index], index == 0 ? .httpError : .downloaded) }
         let tmux = try await Tmux(columns: 80, rows: 24)
         try await open(b, tmux, "mine --readonly")
@@ -156,7 +156,7 @@ struct DashTests {
     @Test("Pauses of batch, queue and worker and the priority are told to the queue, and shown")
     func settings() async throws {
         let b = try await RemoteBatch()
-        _ = try await b.submit((0..<10).map { "http://192.0.2.1/\($0).png" }, as: "mine")
+        try await b.submit((0..<10).map { "http://192.0.2.1/\($0).png" }, as: "mine")
         #expect(try await b.queue.workers.join(worker: "a:1", lease: 600_000, about: [("pid", "1")]))
         let tmux = try await Tmux(columns: 80, rows: 24)
         try await open(b, tmux, "mine --refresh 0.2")
@@ -189,7 +189,7 @@ struct DashTests {
     func withoutTerminal() async throws {
         let b = try await RemoteBatch()
         let urls = (0..<10).map { "http://192.0.2.1/\($0).png" }
-        _ = try await b.submit(urls, as: "once")
+        try await b.submit(urls, as: "once")
         try await b.settle("once", 4, urls[4], .httpError)
         let none = try await b.coord(["dash"])
         #expect(await none.wait() == .exited(78))

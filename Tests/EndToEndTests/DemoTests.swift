@@ -67,7 +67,7 @@ struct DemoTests {
         let cache = folder.path("cache")
         var list: String { TemporaryDirectory.runState(of: cache) + "/lists/demo-200.txt" }
         let begun = try await demo("--quiet")
-        while access(list, F_OK) != 0 && begun.isRunning { try await Task.sleep(for: .milliseconds(1)) }
+        try await until { access(list, F_OK) == 0 || !begun.isRunning }
         begun.signal(SIGKILL)
         await begun.wait()
         for path in [cache + "/v1", TemporaryDirectory.runState(of: cache) + "/redis"] {

@@ -44,7 +44,7 @@ struct DescriptorTests {
             if index.isMultiple(of: 2) { body += [UInt8](repeating: UInt8(index), count: 1 << 20) }
             origin.route("/\(index).png", OriginResponse(body: body))
         }
-        _ = try await remote.submit((0..<80).map { origin.url("/\($0).png") }, as: "b")
+        try await remote.submit((0..<80).map { origin.url("/\($0).png") }, as: "b")
         let worker = try await worker(remote, limit: 128, "--max-concurrent-downloads 32")
         // Of more than one, and of the number that it was told, nobody is to have more than fit.
         let told = try await remote.coord([

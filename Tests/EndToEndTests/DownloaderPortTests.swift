@@ -19,8 +19,8 @@ struct DownloaderPortTests {
         }
         let urls = ["/plain.jpg", "/lasting.jpg"].map { origin.url($0) }
         let longTimeout = ["--timeout", "100s"]
-        _ = try await b.submit([urls[0]], as: "plain", longTimeout)
-        _ = try await b.submit([urls[1]], as: "lasting", longTimeout + ["--options", "continueInBackground"])
+        try await b.submit([urls[0]], as: "plain", longTimeout)
+        try await b.submit([urls[1]], as: "lasting", longTimeout + ["--options", "continueInBackground"])
         let worker = try await ChildProcess(
             builtProduct("prefetch-worker"),
             [

@@ -19,11 +19,6 @@ struct DryRunTests: FolderSuite {
         }
     }
 
-    private func list(_ lines: [String], _ name: String = "urls.txt") -> String {
-        folder.write(Array(lines.map { $0 + "\n" }.joined().utf8), to: name)
-        return folder.path(name)
-    }
-
     private func json(_ child: ChildProcess) throws -> [String: Any] {
         try #require(JSONSerialization.jsonObject(with: Data(child.stdout.utf8)) as? [String: Any])
     }

@@ -57,7 +57,7 @@ struct EarlyEndTests {
     func nobody() async throws {
         let b = try await RemoteBatch()
         let urls = (0..<300).map { "http://192.0.2.1/\($0).png" }
-        _ = try await b.submit(Array(urls.prefix(3)), as: "looked", ["--deadline", "200ms"])
+        try await b.submit(Array(urls.prefix(3)), as: "looked", ["--deadline", "200ms"])
         // The first command that reads it ends it, and says so.
         try await until {
             let status = try await b.coord(["status", "looked"])
@@ -66,7 +66,7 @@ struct EarlyEndTests {
         }
         let ended = try #require(try await b.queue.batches.status(of: "looked"))
         #expect(ended.ended >= ended.deadline && ended.deadline == ended.created + 200)
-        _ = try await b.submit(urls, as: "watched", ["--deadline", "500ms"])
+        try await b.submit(urls, as: "watched", ["--deadline", "500ms"])
         let watch = try await b.coord(["watch", "watched", "--json", "--from-start"])
         #expect(await watch.wait() == .exited(4), "\(watch.stderr)")
         #expect(watch.stdout.split(separator: "\n").count == 602)

@@ -202,9 +202,9 @@ struct EngineTests: FolderSuite {
         let bytes = png(1).body
         for path in ["/large", "/small"] { origin.route(path, OriginResponse(body: bytes)) }
         let hasty = ["--tries", "1", "-H", "User-Agent: hasty/1", "-H", "Referer: http://secret.test/"]
-        _ = try await b.submit([origin.url("/a"), origin.url("/small")], as: "hasty", hasty)
+        try await b.submit([origin.url("/a"), origin.url("/small")], as: "hasty", hasty)
         let limited = ["--tries", "2", "--max-size", "\(bytes.count - 1)"]
-        _ = try await b.submit([origin.url("/b"), origin.url("/large")], as: "limited", limited)
+        try await b.submit([origin.url("/b"), origin.url("/large")], as: "limited", limited)
         let options = ["--burst", "--allow-net", "127.0.0.0/8", "-H", "X-Worker: 1"]
         func work() async throws {
             for worker in try await b.workers(1, options) {
@@ -231,7 +231,7 @@ struct EngineTests: FolderSuite {
         try await work()
         #expect(requests("/a").count == 3 && requests("/a").allSatisfy { $0.header("User-Agent") == "hasty/1" })
         // A worker's maximum holds whatever a batch asks.
-        _ = try await b.submit([origin.url("/large")], as: "large", ["--max-size", "4GiB"])
+        try await b.submit([origin.url("/large")], as: "large", ["--max-size", "4GiB"])
         for worker in try await b.workers(1, options + ["--max-size", "\(bytes.count - 1)"]) {
             #expect(await worker.wait() == .exited(0), "\(worker.stderr)")
         }

@@ -38,7 +38,7 @@ struct ExamplesTests {
         let urls = ["/a.png", "/b.pgm", "/thumbs/c.png", "/gone"].map { origin.url($0) }
         let follower = try await ChildProcess(
             builtProduct("ExampleFollower"), [b.redis.url] + urls)
-        while try await b.queue.catalog.running().isEmpty { await Task.yield() }
+        try await until { try await !b.queue.catalog.running().isEmpty }
         let worker = try await ChildProcess(
             builtProduct("ExampleWorker"), [b.redis.url, b.folder.path("cache"), "127.0.0.0/8"])
         #expect(await worker.wait() == .exited(0), "\(worker.stderr)")

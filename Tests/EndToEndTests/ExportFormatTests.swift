@@ -32,11 +32,6 @@ struct ExportFormatTests: FolderSuite {
             : GeneratedImage.jpeg(seed: UInt64(index), width: 24, height: 8)
     }
 
-    private func list(_ lines: [String], _ name: String = "urls.txt") -> String {
-        folder.write(Array(lines.map { $0 + "\n" }.joined().utf8), to: name)
-        return folder.path(name)
-    }
-
     private func fetch(
         _ file: String, into cache: String? = nil, exits code: Int32 = 3, _ more: [String] = []
     ) async throws {

@@ -24,11 +24,6 @@ struct ExportTests: FolderSuite {
         return origin
     }
 
-    private func list(_ lines: [String], _ name: String = "urls.txt") -> String {
-        folder.write(Array(lines.map { $0 + "\n" }.joined().utf8), to: name)
-        return folder.path(name)
-    }
-
     private let net = ["--allow-net", "127.0.0.0/8", "-q", "-n", "1"]
 
     @Test("A manifest has every line in the order of the list, and its paths open")

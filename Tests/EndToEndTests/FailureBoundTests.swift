@@ -17,7 +17,7 @@ struct FailureBoundTests: CommandSuite {
         let b = try await RemoteBatch()
         let list = b.folder.path("urls.txt")
         let at = ["--redis", b.redis.url, "--cache", b.folder.path("cache")]
-        _ = try await b.submit(urls, as: "urls", ["--tries", "2"])
+        try await b.submit(urls, as: "urls", ["--tries", "2"])
         try await b.keepDetails(2, of: "urls")
         for worker in try await b.workers(1) { #expect(await worker.wait() == .exited(0), "\(worker.stderr)") }
         let manifest = try await ran(["export", "--format", "jsonl"] + at).stdout.split(separator: "\n")

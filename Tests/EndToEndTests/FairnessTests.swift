@@ -9,25 +9,14 @@ import WebImage
 /// What batches get of three real workers, seen in the counts and in the origin's log.
 @Suite("Fairness", .timeLimit(.minutes(5)))
 struct FairnessTests {
-    private func origin(delay: Double) throws -> OriginServer {
-        let origin = try OriginServer()
-        let image = GeneratedImage.png(seed: 1, width: 16, height: 16)
-        origin.setFallback { _ in OriginResponse(body: image, delay: delay) }
-        return origin
-    }
-
-    private func urls(_ origin: OriginServer, _ prefix: String, _ count: Int) -> [String] {
-        (0..<count).map { origin.url("/\(prefix)/\($0).png") }
-    }
-
     private func fast(_ options: [String] = []) -> [String] { ["--durability", "none", "--window", "all"] + options }
 
     @Test("Two equal batches are never more than a tenth of what has finished apart, after the first second")
     func equalBatches() async throws {
         let remote = try await RemoteBatch()
-        let origin = try origin(delay: 0.1)
+        let origin = try OriginServer.pictures(delay: 0.1)
         _ = try await remote.queue.control.pause(.queue)
-        for name in ["a", "b"] { _ = try await remote.submit(urls(origin, name, 3000), as: name, fast()) }
+        for name in ["a", "b"] { try await remote.submit(origin.urls(name, 3000), as: name, fast()) }
         let workers = try await remote.workers(3)
         try await until { try await remote.queue.workers.names().count == 3 }
         _ = try await remote.queue.control.resume(.queue)
@@ -52,7 +41,7 @@ struct FairnessTests {
     @Test("A hundred URLs behind a million are finished within seconds")
     func shortBehindLong() async throws {
         let remote = try await RemoteBatch()
-        let origin = try origin(delay: 0.1)
+        let origin = try OriginServer.pictures(delay: 0.1)
         origin.keepsLog = false
         let long = remote.folder.path("long.txt")
         let file = try #require(fopen(long, "w"))
@@ -67,7 +56,7 @@ struct FairnessTests {
         try await until {
             try await remote.queue.batches.status(of: "long").map { $0.pushed - $0.counts.finished > 30_000 } ?? false
         }
-        let list = remote.list(urls(origin, "short", 100), "short.txt")
+        let list = remote.list(origin.urls("short", 100), "short.txt")
         let short = try await remote.coord(["submit", list, "--name", "short", "--durability", "none"])
         #expect(await short.wait() == .exited(0))
         let before = try #require(try await remote.queue.batches.status(of: "long")).counts.finished
@@ -89,8 +78,8 @@ struct FairnessTests {
         arguments: ["fifo", "lifo"])
     func order(_ order: String) async throws {
         let remote = try await RemoteBatch()
-        let origin = try origin(delay: 0)
-        _ = try await remote.submit(urls(origin, "b", 400), as: "b", fast(["--order", order, "--job-size", "4"]))
+        let origin = try OriginServer.pictures(delay: 0)
+        try await remote.submit(origin.urls("b", 400), as: "b", fast(["--order", order, "--job-size", "4"]))
         for worker in try await remote.workers(1, ["--max-concurrent-downloads", "1"]) {
             #expect(await worker.wait() == .exited(0))
         }
@@ -107,14 +96,12 @@ struct FairnessTests {
     @Test("Of a batch that lost its slot to another nothing begins two seconds later, while the other runs")
     func slots() async throws {
         let remote = try await RemoteBatch()
-        let origin = try origin(delay: 0.1)
-        _ = try await remote.submit(urls(origin, "old", 5000), as: "old", fast(["--slot", "home"]))
+        let origin = try OriginServer.pictures(delay: 0.1)
+        try await remote.submit(origin.urls("old", 5000), as: "old", fast(["--slot", "home"]))
         let workers = try await remote.workers(2)
         try await until { origin.requestCount() >= 100 }
-        let submit = try await remote.submit(urls(origin, "new", 1500), as: "new", fast(["--slot", "home"]))
-        var time = timespec()
-        clock_gettime(CLOCK_MONOTONIC, &time)
-        let returned = Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
+        let submit = try await remote.submit(origin.urls("new", 1500), as: "new", fast(["--slot", "home"]))
+        let returned = clockSeconds()
         #expect(submit.stderr.contains("cancelled old, which had the slot home"))
         for worker in workers { #expect(await worker.wait() == .exited(0)) }
         let statuses = try await remote.queue.batches.statuses(of: ["old", "new"])
@@ -127,11 +114,11 @@ struct FairnessTests {
     @Test("While high has work without end, low goes on too, and what is raised overtakes")
     func priorities() async throws {
         let remote = try await RemoteBatch()
-        let origin = try origin(delay: 0.02)
+        let origin = try OriginServer.pictures(delay: 0.02)
         _ = try await remote.queue.control.pause(.queue)
         for (name, count) in [("high", 6000), ("normal", 1600), ("low", 400)] {
-            _ = try await remote.submit(
-                urls(origin, name, count), as: name, fast(["--priority", name, "--job-size", "4"]))
+            try await remote.submit(
+                origin.urls(name, count), as: name, fast(["--priority", name, "--job-size", "4"]))
         }
         let workers = try await remote.workers(3)
         _ = try await remote.queue.control.resume(.queue)
@@ -153,9 +140,9 @@ struct FairnessTests {
     func single() async throws {
         let remote = try await RemoteBatch()
         // Long enough that a worker of four has room for a second job of 256 only after a minute.
-        let origin = try origin(delay: 0.25)
+        let origin = try OriginServer.pictures(delay: 0.25)
         let options = fast(["--job-size", "256"])
-        _ = try await remote.submit(urls(origin, "bulk", 8000), as: "bulk", options)
+        try await remote.submit(origin.urls("bulk", 8000), as: "bulk", options)
         let workers = try await remote.workers(1, ["--max-concurrent-downloads", "4"])
         try await until { origin.requestCount() >= 8 }
         let name = try #require(try await remote.queue.workers.names().first)
@@ -166,8 +153,8 @@ struct FairnessTests {
         }
         for number in 1...2 {
             let before = origin.requestCount()
-            _ = try await remote.submit(
-                urls(origin, "single-\(number)", 1), as: "single-\(number)", fast(["--priority", "high"]))
+            try await remote.submit(
+                origin.urls("single-\(number)", 1), as: "single-\(number)", fast(["--priority", "high"]))
             try await until { try await remote.queue.batches.status(of: "single-\(number)")?.state == .done }
             // Not behind the 256 of its job; a heartbeat later is enough.
             #expect(origin.requestCount() - before < 200)

@@ -12,7 +12,7 @@ struct HitDurabilityTests {
     private func syncs(
         _ remote: RemoteBatch, _ batch: String, _ urls: [String], _ durability: String
     ) async throws -> Int? {
-        _ = try await remote.submit(urls, as: batch, ["--durability", durability])
+        try await remote.submit(urls, as: batch, ["--durability", durability])
         let log = remote.folder.path("\(batch).strace")
         let worker = try await ChildProcess(
             "/usr/bin/strace",

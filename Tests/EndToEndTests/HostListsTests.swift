@@ -16,12 +16,6 @@ struct HostListsTests {
     /// With this rate what waits would take two minutes and a half.
     private let rate = ["--rate-per-host", "2"]
 
-    private static var now: Double {
-        var time = timespec()
-        clock_gettime(CLOCK_MONOTONIC, &time)
-        return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
-    }
-
     private func origin(refuses: String? = nil) throws -> OriginServer {
         let origin = try OriginServer()
         let image = GeneratedImage.png(seed: 1, width: 16, height: 16)
@@ -33,10 +27,6 @@ struct HostListsTests {
         return origin
     }
 
-    private func urls(_ origin: OriginServer, _ prefix: String, _ count: Int) -> [String] {
-        (0..<count).map { origin.url("/\(prefix)/\($0).png") }
-    }
-
     private func times(_ origin: OriginServer, _ prefix: String) -> [Double] {
         origin.requests.filter { $0.path.hasPrefix("/\(prefix)/") }.map(\.time)
     }
@@ -45,7 +35,7 @@ struct HostListsTests {
     private func begin(_ remote: RemoteBatch, _ origin: OriginServer, _ options: [String]) async throws -> ChildProcess
     {
         let words = ["--job-size", "16", "--window", "all", "--durability", "none"] + options
-        _ = try await remote.submit(urls(origin, "old", count), as: "old", words)
+        try await remote.submit(origin.urls("old", count), as: "old", words)
         let worker = try #require(try await remote.workers(1, isBurst: false).first)
         await origin.waitForRequests(2)
         try await until {
@@ -59,16 +49,16 @@ struct HostListsTests {
     func live() async throws {
         let remote = try await RemoteBatch()
         let origin = try origin()
-        _ = try await remote.submit(
-            urls(origin, "old", count), as: "old", ["--rate-per-host", "10", "--job-size", "16"])
+        try await remote.submit(
+            origin.urls("old", count), as: "old", ["--rate-per-host", "10", "--job-size", "16"])
         let workers = try await remote.workers(1, isBurst: false)
         defer { withExtendedLifetime(workers) {} }
         let first = 5
         await origin.waitForRequests(first + 20)
         let before = times(origin, "old")
         #expect(before[first + 19] - before[first] < 5, "10 a second")
-        try await ran(remote, ["set", "old", "--rate-per-host", "2", "--max-per-host", "1"])
-        let began = Self.now
+        try await remote.done(["set", "old", "--rate-per-host", "2", "--max-per-host", "1"])
+        let began = clockSeconds()
         /// The requests since the first pause that the old rate never makes.
         func slow() -> [Double] {
             let later = times(origin, "old").filter { $0 > began }
@@ -82,14 +72,9 @@ struct HostListsTests {
         #expect(zip(after, after.dropFirst()).allSatisfy { $1 - $0 > 0.4 }, "\(after)")
         let options = try #require(try await remote.queue.batches.status(of: "old")).options
         #expect(options.requests.ratePerHost == 2 && options.requests.maxPerHost == 1)
-        try await ran(remote, ["set", "old", "--deadline", "1s"])
+        try await remote.done(["set", "old", "--deadline", "1s"])
         try await until { try await remote.queue.batches.status(of: "old")?.state == .cancelled }
         #expect(try await remote.queue.batches.status(of: "old")?.endedBy == .deadline)
-    }
-
-    private func ran(_ remote: RemoteBatch, _ words: [String]) async throws {
-        let child = try await remote.coord(words)
-        #expect(await child.wait() == .exited(0), "\(words): \(child.stderr)")
     }
 
     @Test(
@@ -108,15 +93,15 @@ struct HostListsTests {
             }
         let worker = try await begin(remote, origin, options)
         switch end {
-        case .cancel, .crawlDelay: try await ran(remote, ["cancel", "old", "--yes"])
-        case .pause: try await ran(remote, ["pause", "old"])
+        case .cancel, .crawlDelay: try await remote.done(["cancel", "old", "--yes"])
+        case .pause: try await remote.done(["pause", "old"])
         // The next list does it.
         case .slot: break
         case .deadline, .maxFailures:
             try await until { try await remote.queue.batches.status(of: "old")?.state == .cancelled }
         }
-        let began = Self.now
-        _ = try await remote.submit(urls(origin, "new", 40), as: "new", end == .slot ? ["--slot", "home"] : [])
+        let began = clockSeconds()
+        try await remote.submit(origin.urls("new", 40), as: "new", end == .slot ? ["--slot", "home"] : [])
         try await until { try await remote.queue.batches.status(of: "new")?.state == .done }
         let times = times(origin, "new")
         // A heartbeat and a claim; the rest is for a machine that is busy. At the rate of the other list its URLs would take 20 s.
@@ -134,14 +119,14 @@ struct HostListsTests {
         let remote = try await RemoteBatch()
         let origin = try origin()
         let worker = try await begin(remote, origin, rate)
-        try await ran(remote, ["pause", "old"])
+        try await remote.done(["pause", "old"])
         // What has not begun is on the list again.
         try await until {
             let records = try await remote.queue.workerRecords.all()
             return records.allSatisfy { $0.report.waitingForHost == 0 && $0.report.inFlight == 0 }
         }
-        let (before, began) = (times(origin, "old").count, Self.now)
-        try await ran(remote, ["resume", "old"])
+        let (before, began) = (times(origin, "old").count, clockSeconds())
+        try await remote.done(["resume", "old"])
         try await until { times(origin, "old").count >= before + 3 }
         // A heartbeat, a claim, and three requests two of which wait for half a second.
         #expect(times(origin, "old")[before + 2] - began < 10)
@@ -155,8 +140,8 @@ struct HostListsTests {
         let origin = try origin()
         let worker = try await begin(remote, origin, rate + ["--max-per-host", "1"])
         let other = try #require(try await remote.workers(1).first)
-        let began = Self.now
-        _ = try await remote.submit(urls(origin, "new", 200), as: "new", ["--job-size", "16"])
+        let began = clockSeconds()
+        try await remote.submit(origin.urls("new", 200), as: "new", ["--job-size", "16"])
         try await until { try await remote.queue.batches.status(of: "new")?.state == .done }
         let fast = times(origin, "new")
         #expect(fast.count == 200 && fast[199] - began < 15, "\(fast.map { $0 - began })")
@@ -180,7 +165,7 @@ struct HostListsTests {
         origin.setFallback { _ in OriginResponse(fault: .stallBeforeHeader) }
         let limits = setting == "auto" ? ["--timeout", "100s"] : ["--timeout", "3s"]
         let compat = setting == "sd3" ? ["--compat", "sd3"] : []
-        _ = try await remote.submit(urls(origin, "b", 40), as: "b", ["--job-size", "4"] + limits + compat)
+        try await remote.submit(origin.urls("b", 40), as: "b", ["--job-size", "4"] + limits + compat)
         let number = setting == "auto" ? "auto" : "2"
         let worker = try #require(
             try await remote.workers(1, ["--max-concurrent-downloads", number]).first)
@@ -195,7 +180,7 @@ struct HostListsTests {
                     $0.report.stalled == 0 && $0.report.inFlight <= 2
                 })
             // Told to find its number, it goes on beside them; told to have one, it has no more.
-            try await ran(remote, ["set", "--all", "--max-concurrent-downloads", "auto"])
+            try await remote.done(["set", "--all", "--max-concurrent-downloads", "auto"])
             try await until { origin.maxConcurrentRequestsSeen > 2 }
         }
         worker.signal(SIGKILL)

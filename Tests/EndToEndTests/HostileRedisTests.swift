@@ -41,11 +41,11 @@ struct HostileRedisTests {
     private func populated() async throws -> RemoteBatch {
         let b = try await RemoteBatch()
         let urls = (0..<4).map { "http://h/b/\($0)" }
-        _ = try await b.submit(urls, as: "b")
+        try await b.submit(urls, as: "b")
         for (index, url) in urls.enumerated() {
             try await b.settle("b", index, url, index == 1 ? .httpError : .downloaded)
         }
-        _ = try await b.submit(["http://h/c/0", "http://h/c/1"], as: "c")
+        try await b.submit(["http://h/c/0", "http://h/c/1"], as: "c")
         #expect(
             try await b.queue.workers.join(
                 worker: "w", lease: 600_000, about: [("in_flight", "1"), ("rss", "1"), ("cpu", "1")]))
@@ -153,14 +153,14 @@ struct HostileRedisTests {
             origin.route(
                 "/\(index).png", OriginResponse(body: GeneratedImage.png(seed: UInt64(index), width: 9, height: 9)))
         }
-        _ = try await b.submit((0..<10).map { origin.url("/\($0).png") }, as: "bad")
+        try await b.submit((0..<10).map { origin.url("/\($0).png") }, as: "bad")
         try await spoil(b, value, keeping: ["state", "priority", "ready", "options"])
         // A job that stands for more bytes than a worker has.
         let line =
             "1\thttp://h/\(String(repeating: "x", count: 60_000))\n" + String(repeating: "+60009\t\n", count: 255)
         let bomb = "prefetch-job 1 bad:0:256 \(Self.crc(line))\n\(line)"
         _ = try await redis(b, ["LPUSH", b.queue.keys.jobs("bad"), bomb])
-        _ = try await b.submit((10..<20).map { origin.url("/\($0).png") }, as: "good")
+        try await b.submit((10..<20).map { origin.url("/\($0).png") }, as: "good")
         let worker = try await ChildProcess(
             builtProduct("prefetch-worker"),
             ["--redis", b.redis.url, "--cache", b.folder.path("cache"), "--allow-net", "127.0.0.0/8"])

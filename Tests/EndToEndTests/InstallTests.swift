@@ -31,7 +31,9 @@ struct InstallTests {
         }
     }
 
-    @Test("Uninstalling takes what was installed and no folder that was there, also after an installation over another")
+    @Test(
+        "Uninstalling takes what was installed and no folder that was there, also after an installation over another; all of it works"
+    )
     func uninstall() async throws {
         try make(["root/usr/local/bin", "root/usr/local/share/man/man1", "root/etc"])
         root.write(Array("mine".utf8), to: "root/usr/local/bin/other")
@@ -48,6 +50,9 @@ struct InstallTests {
         }
         #expect(tree.contains("usr/local/lib/systemd/system/prefetch-worker@.service"))
         #expect(tree.contains("etc/prefetch/worker.env"))
+        try await names()
+        try await completion()
+        try await pages()
         // What somebody has put into a folder of ours stays, and the folder with it.
         root.write(Array("mine".utf8), to: "root/usr/local/share/fish/vendor_completions.d/other.fish")
         let (status, said) = try await install("--uninstall")
@@ -60,9 +65,8 @@ struct InstallTests {
         #expect(try await install("--uninstall").0 == .exited(66))
     }
 
-    @Test("The one program is the worker under the worker's name: in help, errors and ps, and for run, which starts it")
-    func names() async throws {
-        #expect(try await install().0 == .exited(0))
+    /// The one program is the worker under the worker's name: in help, errors and ps, and for run, which starts it.
+    private func names() async throws {
         let worker = root.path("root/usr/local/bin/prefetch-worker")
         func said(_ words: String...) async throws -> String {
             let child = try await ChildProcess(worker, words)
@@ -106,11 +110,10 @@ struct InstallTests {
         #expect(tree == before)
     }
 
-    @Test("Bash completes files of lists and folders of caches; zsh and fish are told to")
-    func completion() async throws {
+    /// Bash completes files of lists and folders of caches; zsh and fish are told to.
+    private func completion() async throws {
         try make(["here/images"])
         root.write([], to: "here/urls.txt")
-        #expect(try await install().0 == .exited(0))
         let words = root.path("root/usr/local/share/bash-completion/completions/prefetch-coord")
         for (line, expected) in [
             (["submit", "ur"], "urls.txt"), (["run", "ur"], "urls.txt"), (["status", "--cache", "im"], "images"),
@@ -140,5 +143,29 @@ struct InstallTests {
         }
         #expect(try text("zsh/site-functions/_prefetch-coord").contains("_files"))
         #expect(try text("fish/vendor_completions.d/prefetch-coord.fish").contains("-F") == true)
+    }
+
+    /// Completions are scripts for the three shells, and the manual has a page for every command, each of them clean.
+    private func pages() async throws {
+        func check(_ line: String) async throws {
+            let child = try await ChildProcess(
+                "/usr/bin/env", ["-C", root.path("root/usr/local/share"), "bash", "-c", line])
+            #expect(await child.wait() == .exited(0), "\(line): \(child.stdout)\(child.stderr)")
+        }
+        for program in ["prefetch-coord", "prefetch-worker"] {
+            for (shell, file) in [
+                ("bash", "bash-completion/completions/\(program)"), ("zsh", "zsh/site-functions/_\(program)"),
+                ("fish", "fish/vendor_completions.d/\(program).fish"),
+            ] { try await check("! command -v \(shell) || \(shell) -n \(file)") }
+        }
+        let help = URL(filePath: Self.script).appending(path: "../../Tests/Golden/help").standardized
+        let names = try FileManager.default.contentsOfDirectory(atPath: help.path()).filter {
+            $0.hasSuffix("--help.txt")
+        }
+        #expect(names.count > 30)
+        for name in names {
+            #expect(tree.contains("usr/local/share/man/man1/\(name.dropLast("--help.txt".count)).1"))
+        }
+        try await check("! command -v mandoc || mandoc -Tlint -W warning man/man1/*.1")
     }
 }

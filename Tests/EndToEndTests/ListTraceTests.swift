@@ -19,7 +19,7 @@ struct ListTraceTests {
         }
         let urls = paths.map { origin.url($0) }
         let compat = mode == "default" ? ["--tries", "1"] : ["--compat", mode]
-        _ = try await b.submit(urls, as: "list", compat + ["--job-size", "4"])
+        try await b.submit(urls, as: "list", compat + ["--job-size", "4"])
         let workers = try await b.workers(3, ["--lease", "1s", "--max-concurrent-downloads", "8"])
         await origin.waitForRequests(20)
         workers[0].signal(SIGKILL)

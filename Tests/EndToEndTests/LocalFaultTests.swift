@@ -73,7 +73,7 @@ struct LocalFaultTests {
     }
 
     private func submit(_ remote: RemoteBatch, _ origin: OriginServer) async throws {
-        _ = try await remote.submit((0..<count).map { origin.url("/\($0).png") }, as: "b")
+        try await remote.submit((0..<count).map { origin.url("/\($0).png") }, as: "b")
     }
 
     @Test(

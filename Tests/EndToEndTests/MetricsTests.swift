@@ -43,7 +43,7 @@ struct MetricsTests {
     private func batch() async throws -> RemoteBatch {
         let b = try await RemoteBatch()
         let urls = (0..<10).map { "http://192.0.2.1/\($0).png" }
-        _ = try await b.submit(urls, as: "mine")
+        try await b.submit(urls, as: "mine")
         for index in 0..<4 { try await b.settle("mine", index, urls[index], index == 0 ? .httpError : .downloaded) }
         for (name, facts) in [("a", []), ("b", [("trouble", "full\"\\\n")]), ("c", [("paused", "1")])] {
             let about = [("in_flight", "7"), ("retrying", "2")] + facts
@@ -188,7 +188,7 @@ struct MetricsTests {
         }
         let none = try await health()
         #expect(none.0 == .exited(1) && none.1.contains("is registered"), "\(none.1)")
-        _ = try await b.submit(["http://192.0.2.1/a.png"], as: "s")
+        try await b.submit(["http://192.0.2.1/a.png"], as: "s")
         _ = try await b.queue.control.pause(.batch("s"))
         let worker = try await b.workers(1, ["--lease", "2s"])[0]
         try await until { try await health().0 == .exited(0) }

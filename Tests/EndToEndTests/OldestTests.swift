@@ -23,7 +23,7 @@ struct OldestTests {
             origin.url("/a.png"), "http://two.test:\(port)/hangs.png", "http://three.test:\(port)/busy.png",
             "\(named)/first.png", "\(named)/second.png",
         ]
-        _ = try await b.submit(urls, as: "held", ["--max-per-host", "1", "--timeout", "100s"])
+        try await b.submit(urls, as: "held", ["--max-per-host", "1", "--timeout", "100s"])
         let before = try await oldest("held", b)
         #expect(before.text.contains("line 1  \(urls[0])  waiting in Redis"))
         #expect(
@@ -80,7 +80,7 @@ struct OldestTests {
         // Two queues, so that each worker can have only its own batch; one cache.
         var workers: [ChildProcess] = []
         for name in ["one", "two"] {
-            _ = try await b.submit([url], as: name, ["--queue", name])
+            try await b.submit([url], as: name, ["--queue", name])
             workers.append(
                 try await ChildProcess(
                     builtProduct("prefetch-worker"),

@@ -33,7 +33,7 @@ struct OtherSettingsTests {
         let status = try await b.coord(["status"])
         #expect(await status.wait() == .exited(0))
         #expect(status.stdout.contains("the workers' settings differ: "), "\(status.stdout)")
-        _ = try await b.submit((0..<Self.urls).map { origin.url("/\($0)") }, as: "b", ["--job-size", "16"])
+        try await b.submit((0..<Self.urls).map { origin.url("/\($0)") }, as: "b", ["--job-size", "16"])
         try await until { try await b.queue.batches.status(of: "b")?.state == .done }
         let counts = try #require(try await b.queue.batches.status(of: "b")).counts
         #expect(counts[.downloaded] == Self.urls && counts.finished == Self.urls, "\(counts)")
@@ -58,7 +58,7 @@ struct OtherSettingsTests {
             try await b.workers(1, closed, isBurst: false)
             + b.workers(1, closed + ["--max-pixels", "1000"], isBurst: false)
         try await until { try await b.queue.workers.names().count == 2 }
-        _ = try await b.submit((0..<100).map { origin.url("/\($0)") }, as: "b", ["--job-size", "16"])
+        try await b.submit((0..<100).map { origin.url("/\($0)") }, as: "b", ["--job-size", "16"])
         try await until { try await b.queue.batches.status(of: "b")?.state == .done }
         let counts = try #require(try await b.queue.batches.status(of: "b")).counts
         #expect(counts[.refused] == 100 && counts.finished == 100, "\(counts)")
@@ -67,7 +67,7 @@ struct OtherSettingsTests {
             worker.signal(SIGTERM)
             #expect(await worker.wait() == .exited(0), "\(worker.stderr)")
         }
-        _ = try await b.submit((0..<100).map { origin.url("/\($0)") }, as: "alone")
+        try await b.submit((0..<100).map { origin.url("/\($0)") }, as: "alone")
         for worker in try await b.workers(1, closed) { #expect(await worker.wait() == .exited(0), "\(worker.stderr)") }
         #expect(try await b.queue.batches.status(of: "alone")?.counts[.refused] == 100)
         #expect(origin.requestCount() == 0)

@@ -24,7 +24,7 @@ struct OwnCacheTests {
         }
         origin.setFallback { _ in OriginResponse(status: 404) }
         urls += [origin.url("/no1"), origin.url("/no2")]
-        _ = try await batch.submit(urls, as: "own")
+        try await batch.submit(urls, as: "own")
         let first = try await batch.workers(1, ["--cache", batch.folder.path("a"), "--drain-timeout", "100ms"])[0]
         try await until { try await batch.queue.batches.status(of: "own")?.counts.finished ?? 0 >= images / 2 }
         first.signal(SIGTERM)
@@ -34,12 +34,6 @@ struct OwnCacheTests {
         #expect(await second.wait() == .exited(0), "\(second.stderr)")
         #expect(!(first.stderr + second.stderr).contains("none of them has all"))
         return (batch, origin, urls)
-    }
-
-    private func ran(_ batch: RemoteBatch, _ arguments: [String], exits code: Int32 = 0) async throws -> ChildProcess {
-        let child = try await batch.coord(arguments)
-        #expect(await child.wait() == .exited(code), "\(arguments): \(child.stdout)\(child.stderr)")
-        return child
     }
 
     /// Lines of a manifest that have a path, and those that have a host.
@@ -60,7 +54,7 @@ struct OwnCacheTests {
             let other = name == "a" ? "b" : "a"
             let cache = batch.folder.path(name)
             let file = batch.folder.path("\(name).jsonl")
-            let export = try await ran(batch, ["export", "own", "--format", "jsonl", "-o", file, "--cache", cache])
+            let export = try await batch.done(["export", "own", "--format", "jsonl", "-o", file, "--cache", cache])
             let text = String(decoding: try #require(batch.folder.read("\(name).jsonl")), as: UTF8.self)
             manifests[name] = text
             let (paths, hosts) = counts(text)
@@ -69,19 +63,17 @@ struct OwnCacheTests {
             #expect(export.stderr.contains("\(hosts) images in other caches: \(hosts) in "), "\(export.stderr)")
             #expect(export.stderr.contains(":\(batch.folder.path(other))"))
 
-            let check = try await ran(batch, ["fsck", "own", "--cache", cache])
+            let check = try await batch.done(["fsck", "own", "--cache", cache])
             #expect(check.stdout.contains("1 batch, everything agrees"))
             #expect(check.stdout.contains("own: \(hosts) images in other caches: \(hosts) in "), "\(check.stdout)")
 
-            _ = try await ran(
-                batch,
+            try await batch.done(
                 ["export", "own", "--format", "files", "--out", batch.folder.path("images-\(name)"), "--cache", cache])
         }
         #expect((own["a"] ?? 0) + (own["b"] ?? 0) == images)
 
         // Together: what docs/OPERATIONS.md says.
-        let merged = try await ran(
-            batch,
+        let merged = try await batch.done(
             [
                 "export", "own", "--format", "jsonl", "--cache", batch.folder.path("a"), "--merge",
                 batch.folder.path("b.jsonl"),
@@ -91,8 +83,7 @@ struct OwnCacheTests {
         batch.folder.write(
             Array(try #require(manifests["b"]).split(separator: "\n").dropLast(3).joined(separator: "\n").utf8),
             to: "short.jsonl")
-        let short = try await ran(
-            batch,
+        let short = try await batch.done(
             [
                 "export", "own", "--format", "jsonl", "--cache", batch.folder.path("a"), "--merge",
                 batch.folder.path("short.jsonl"),
@@ -115,19 +106,19 @@ struct OwnCacheTests {
             "cp -a '\(batch.folder.path("a"))' '\(batch.folder.path("all"))' && cp -an '\(batch.folder.path("b"))/v1/.' '\(batch.folder.path("all"))/v1/'"
         )
         #expect(await joined.wait() == .exited(0), "\(joined.stderr)")
-        let check = try await ran(batch, ["fsck", "own", "--cache", batch.folder.path("all")])
+        let check = try await batch.done(["fsck", "own", "--cache", batch.folder.path("all")])
         #expect(check.stdout == "1 batch, everything agrees\n")
 
         // An image of the other cache, by its URL.
         let there = try #require(
             (0..<images).first { manifests["a"]?.split(separator: "\n")[$0].contains(#""path":null"#) == true })
-        let why = try await ran(batch, ["why", urls[there], "--cache", batch.folder.path("a")])
+        let why = try await batch.done(["why", urls[there], "--cache", batch.folder.path("a")])
         #expect(why.stdout.contains("line \(there + 1) of own: downloaded, in the cache of "), "\(why.stdout)")
         #expect(why.stdout.contains(":\(batch.folder.path("b"))"))
-        let object = try await ran(batch, ["why", urls[there], "--cache", batch.folder.path("a"), "--json"])
+        let object = try await batch.done(["why", urls[there], "--cache", batch.folder.path("a"), "--json"])
         #expect(object.stdout.contains(#""directory":"\#(batch.folder.path("b"))""#), "\(object.stdout)")
         // Without any cache it is said as well.
-        #expect(try await ran(batch, ["why", urls[there]]).stdout.contains(":\(batch.folder.path("b"))"))
+        #expect(try await batch.done(["why", urls[there]]).stdout.contains(":\(batch.folder.path("b"))"))
     }
 
     @Test("What its own cache lost is found: twenty are shown, all with --all, and the images of others are no finding")
@@ -135,19 +126,19 @@ struct OwnCacheTests {
         let (batch, origin, _) = try await fetched()
         defer { withExtendedLifetime(origin) {} }
         let cache = batch.folder.path("a")
-        let export = try await ran(batch, ["export", "own", "--format", "jsonl", "--cache", cache])
+        let export = try await batch.done(["export", "own", "--format", "jsonl", "--cache", cache])
         let own = counts(export.stdout).paths
         let clear = try await ChildProcess(
             builtProduct("prefetch-coord"), ["cache", "rm", "--all", "--yes", "--cache", cache])
         #expect(await clear.wait() == .exited(0), "\(clear.stderr)")
-        let check = try await ran(batch, ["fsck", "own", "--cache", cache], exits: 1)
+        let check = try await batch.done(["fsck", "own", "--cache", cache], 1)
         #expect(check.stdout.split(separator: "\n").count { $0.contains(": I5: line ") } == 20)
         #expect(check.stdout.contains("and \(own - 20) more findings: --all shows every one"), "\(check.stdout)")
         #expect(check.stdout.contains("own: \(images - own) images in other caches: "))
         #expect(check.stdout.contains("\(own) findings"))
-        let all = try await ran(batch, ["fsck", "own", "--cache", cache, "--all"], exits: 1)
+        let all = try await batch.done(["fsck", "own", "--cache", cache, "--all"], 1)
         #expect(all.stdout.split(separator: "\n").count { $0.contains(": I5: line ") } == own)
-        let json = try await ran(batch, ["fsck", "own", "--cache", cache, "--json"], exits: 1)
+        let json = try await batch.done(["fsck", "own", "--cache", cache, "--json"], 1)
         #expect(
             json.stdout.contains(#""finding_count":\#(own),"#) && json.stdout.contains(#""images":\#(images - own),"#))
     }

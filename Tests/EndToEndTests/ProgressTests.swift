@@ -47,7 +47,7 @@ struct ProgressTests {
     @Test("--progress json has a rate each second; watch --json has the calls alone")
     func rates() async throws {
         let b = try await RemoteBatch()
-        _ = try await b.submit(urls, as: "r")
+        try await b.submit(urls, as: "r")
         let watch = try await b.coord(["watch", "r", "--progress", "json"])
         let calls = try await b.coord(["watch", "r", "--json"])
         let rate =
@@ -63,7 +63,7 @@ struct ProgressTests {
     @Test("Plain lines name a worker that is lost, and how many jobs went back; none says nothing")
     func lost() async throws {
         let b = try await RemoteBatch()
-        _ = try await b.submit(urls, as: "plain", ["--job-size", "2"])
+        try await b.submit(urls, as: "plain", ["--job-size", "2"])
         #expect(try await b.queue.workers.join(worker: "gone:1", lease: 600_000, about: []))
         _ = try await b.queue.jobs.claim(worker: "gone:1", sequence: 1, count: 2, lease: 600_000)
         let watch = try await b.coord(["watch", "plain", "--progress", "plain"])
@@ -88,7 +88,7 @@ struct ProgressTests {
     @Test("What is no way to tell it is refused")
     func refused() async throws {
         let b = try await RemoteBatch()
-        _ = try await b.submit(urls, as: "r")
+        try await b.submit(urls, as: "r")
         for (words, environment) in [
             (["--progress", "bar"], [:]), (["--progress", "tty"], ["TERM": "xterm"]),
             ([], ["PREFETCH_PROGRESS": "bar"]),
@@ -106,7 +106,7 @@ struct ProgressTests {
     @Test("Colours only where they are wanted")
     func colours() async throws {
         let b = try await RemoteBatch()
-        _ = try await b.submit(urls, as: "c")
+        try await b.submit(urls, as: "c")
         let status = ["status", "--redis", b.redis.url]
         let table: [([String: String], Bool)] = [
             (["TERM": "xterm"], false), (["CLICOLOR_FORCE": "1"], true), (["FORCE_COLOR": "1"], true),

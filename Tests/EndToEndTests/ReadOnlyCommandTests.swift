@@ -18,7 +18,7 @@ struct ReadOnlyCommandTests {
     private func batch() async throws -> RemoteBatch {
         let b = try await RemoteBatch()
         let urls = (0..<10).map { "http://192.0.2.1/\($0).png" }
-        _ = try await b.submit(urls, as: "b")
+        try await b.submit(urls, as: "b")
         for index in 0..<2 { try await b.settle("b", index, urls[index], .httpError) }
         #expect(try await b.queue.workers.join(worker: "w", lease: 600_000, about: []))
         return b

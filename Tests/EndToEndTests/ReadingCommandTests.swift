@@ -9,7 +9,7 @@ struct ReadingCommandTests {
     @Test("A connection that is cut once is made again", arguments: 0..<4)
     func cutOnce(skipping: Int) async throws {
         let remote = try await RemoteBatch()
-        _ = try await remote.submit(["http://127.0.0.1:1/a"], as: "b")
+        try await remote.submit(["http://127.0.0.1:1/a"], as: "b")
         for fault in [FaultProxy.Fault.cutBeforeRequest, .cutBeforeReply] {
             let proxy = FaultProxy(target: remote.redis.socketPath)
             proxy.arm(fault, skipping: skipping)

@@ -1,5 +1,6 @@
 import Glibc
 import Prefetch
+import Queue
 import Redis
 import TestSupport
 import Testing
@@ -20,8 +21,14 @@ struct RemoteBatch: FolderSuite {
         queue = PrefetchQueue(connection: RedisConnection(try RedisConfiguration(url: redis.url), name: "test"))
     }
 
+    /// Puts a list into the queue as `submit` does without an option, and returns when it is sealed.
+    func submit(_ urls: [String], as name: String) async throws {
+        try await queue.submit(list(urls, "\(name).txt"), as: name)
+    }
+
     /// Submits a list under a name and returns when it is sealed.
-    func submit(_ urls: [String], as name: String, _ options: [String] = []) async throws -> ChildProcess {
+    @discardableResult
+    func submit(_ urls: [String], as name: String, _ options: [String]) async throws -> ChildProcess {
         let submit = try await coord(["submit", list(urls, "\(name).txt"), "--name", name] + options)
         #expect(await submit.wait() == .exited(0), "\(submit.stderr)")
         return submit
@@ -38,6 +45,18 @@ struct RemoteBatch: FolderSuite {
     func coord(_ arguments: [String]) async throws -> ChildProcess {
         try await ChildProcess(
             builtProduct("prefetch-coord"), arguments + ["--redis", redis.url])
+    }
+
+    /// It has ended, with this exit code.
+    @discardableResult
+    func done(
+        _ arguments: [String], _ code: Int32 = 0, sourceLocation: SourceLocation = #_sourceLocation
+    ) async throws -> ChildProcess {
+        let child = try await coord(arguments)
+        #expect(
+            await child.wait() == .exited(code), "\(arguments): \(child.stdout)\(child.stderr)",
+            sourceLocation: sourceLocation)
+        return child
     }
 
     /// The same as a word of a shell.
@@ -78,7 +97,13 @@ struct RemoteBatch: FolderSuite {
     }
 }
 
-/// Returns once something holds; a test that waits in vain ends by its time limit.
-func until(_ condition: () async throws -> Bool) async throws {
-    while !(try await condition()) { try await Task.sleep(for: .milliseconds(5)) }
+extension PrefetchQueue {
+    /// Makes a batch of the list at a path, and feeds it to its end.
+    func submit(_ path: String, as name: String, window: String = "auto", jobSize: Int? = nil) async throws {
+        var batch = NewBatch(list: try URLList(path: path))
+        batch.settings.turn.name = name
+        let opened = try await batch.open(in: self)
+        let feeder = ListFeeder(queue: self, list: batch.list, batch: opened.id, window: window, jobSize: jobSize)
+        #expect(try await feeder.feed() == .sealed)
+    }
 }

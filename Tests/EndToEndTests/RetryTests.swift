@@ -10,11 +10,6 @@ struct RetryTests: FolderSuite {
     let folder = TemporaryDirectory()
     private let net = ["--allow-net", "127.0.0.0/8", "-q", "-n", "2"]
 
-    private func list(_ lines: [String]) -> String {
-        folder.write(Array(lines.map { $0 + "\n" }.joined().utf8), to: "urls.txt")
-        return folder.path("urls.txt")
-    }
-
     private func png(_ seed: Int) -> OriginResponse {
         OriginResponse(body: GeneratedImage.png(seed: UInt64(seed), width: 8, height: 8))
     }
@@ -118,7 +113,7 @@ struct RetryTests: FolderSuite {
         let origin = try OriginServer()
         origin.setFallback { _ in OriginResponse(status: 404) }
         let at = ["--redis", b.redis.url]
-        _ = try await b.submit((0..<5).map { origin.url("/\($0)") }, as: "urls")
+        try await b.submit((0..<5).map { origin.url("/\($0)") }, as: "urls")
         try await b.keepDetails(1, of: "urls")
         for worker in try await b.workers(1) { #expect(await worker.wait() == .exited(0), "\(worker.stderr)") }
         // Nobody has kept a copy of the list.

@@ -130,7 +130,7 @@ struct SettingsTests {
             "prefetch-worker \(PrefetchVersion): Redis \(b.redis.url), queue 'default', cache \(b.folder.path("cache"))"
         #expect(told.first?.dropFirst(9) == first[...], "\(told)")
         // A name that was mistyped is told with those there are.
-        _ = try await b.submit(["http://h.test/1.png"], as: "b")
+        try await b.submit(["http://h.test/1.png"], as: "b")
         #expect(
             try await lines(["--queue", "deafult"]).contains {
                 $0.hasSuffix("note: queue 'deafult' has no batch; this Redis has the queues 'default' (--queue)")

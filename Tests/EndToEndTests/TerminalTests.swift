@@ -28,7 +28,7 @@ struct TerminalTests {
         let b = try await RemoteBatch()
         let long = "http://192.0.2.1/" + String(repeating: "a", count: 100) + "/漢字漢字"
         let list = Array(urls.dropLast()) + [long]
-        _ = try await b.submit(list, as: "tty")
+        try await b.submit(list, as: "tty")
         let watch = try await onTerminal(b, b.coordWords("watch tty"))
         try await until { watch.stdout.contains("0/10") }
         try await b.settle("tty", 9, long, .httpError)
@@ -117,7 +117,7 @@ struct TerminalTests {
     @Test("That Redis is away stands above the lines while it is")
     func away() async throws {
         let b = try await RemoteBatch()
-        _ = try await b.submit(urls, as: "tty")
+        try await b.submit(urls, as: "tty")
         let watch = try await onTerminal(b, b.coordWords("watch tty"))
         try await until { watch.stdout.contains("0/10") }
         await b.redis.kill9()
@@ -134,7 +134,7 @@ struct TerminalTests {
     @Test("Ctrl-C takes the lines away before it says how to come back")
     func detach() async throws {
         let b = try await RemoteBatch()
-        _ = try await b.submit(urls, as: "tty")
+        try await b.submit(urls, as: "tty")
         let watch = try await onTerminal(b, b.coordWords("watch tty") + " & echo pid=$!; wait $!; echo code=$?")
         try await until { watch.stdout.contains("0/10") && watch.stdout.contains("pid=") }
         let pid = watch.stdout.split(separator: "pid=").compactMap { Int32($0.prefix { $0.isNumber }) }
@@ -148,7 +148,7 @@ struct TerminalTests {
     @Test("A terminal that does not obey gets plain lines, and one without UTF-8 a plain bar")
     func plain() async throws {
         let b = try await RemoteBatch()
-        _ = try await b.submit(urls, as: "tty")
+        try await b.submit(urls, as: "tty")
         for index in 0..<4 { try await b.settle("tty", index, urls[index]) }
         let ascii = try await onTerminal(
             b, b.coordWords("watch tty"), environment: ["TERM": "xterm", "LC_ALL": "C", "LANG": "en_US.UTF-8"])

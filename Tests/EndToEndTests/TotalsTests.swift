@@ -17,7 +17,7 @@ struct TotalsTests {
     private func storm(
         _ b: RemoteBatch, until isOver: Locked<Bool>, seed: UInt64
     ) async throws -> (kills: Int, stops: Int) {
-        var random = SplitMix(seed)
+        var random = SplitMix64(state: seed)
         let options = ["--lease", "2s", "--max-concurrent-downloads", "8"]
         var workers = try await b.workers(3, options)
         var stopped: (worker: ChildProcess, until: ContinuousClock.Instant)?
@@ -77,7 +77,7 @@ struct TotalsTests {
             default: return "\(base)/\(index).png"
             }
         }
-        _ = try await b.submit(urls, as: "storm", ["--window", "all", "--max-per-host", "0"])
+        try await b.submit(urls, as: "storm", ["--window", "all", "--max-per-host", "0"])
         try await b.keepDetails(500, of: "storm")
         let watch = try await b.coord(["watch", "storm", "--json", "--from-start"])
         let seed = UInt64.random(in: 0..<1_000_000)
@@ -237,20 +237,5 @@ struct TotalsTests {
         for outcome in PrefetchOutcome.allCases {
             #expect(outcomes[outcome.name] ?? 0 == status.counts[outcome], "\(outcome)")
         }
-    }
-}
-
-/// https://prng.di.unimi.it/splitmix64.c: the same numbers for a seed.
-private struct SplitMix {
-    private var state: UInt64
-
-    init(_ seed: UInt64) { state = seed }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var z = state
-        z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-        return z ^ (z >> 31)
     }
 }

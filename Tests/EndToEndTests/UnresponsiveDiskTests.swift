@@ -55,7 +55,7 @@ struct UnresponsiveDiskTests {
         let worker = try await worker(remote, cache: "\(disk.volume.path)/cache", lease: "2s")
         try await until { worker.stderr.contains("is ready") }
         let name = try await remote.queue.workers.names()
-        _ = try await remote.submit((0..<12).map { origin.url("/\($0).png") }, as: "b")
+        try await remote.submit((0..<12).map { origin.url("/\($0).png") }, as: "b")
         await origin.waitForRequests(4)
         disk.freeze()
         try await Task.sleep(for: .milliseconds(4500))
@@ -84,7 +84,7 @@ struct UnresponsiveDiskTests {
         let hanging = try await worker(remote, cache: "\(disk.volume.path)/cache", lease: "1s")
         try await until { hanging.stderr.contains("is ready") }
         let name = try await remote.queue.workers.names()
-        _ = try await remote.submit(
+        try await remote.submit(
             (0..<12).map { origin.url("/\($0).png") }, as: "b", ["--job-size", "2"])
         await origin.waitForRequests(4)
         disk.freeze()
@@ -104,8 +104,8 @@ struct UnresponsiveDiskTests {
         disk.thaw()
         try await until { hanging.stderr.contains("the disk answers again") }
         #expect(
-            hanging.stderr.contains("held: disk") && !hanging.stderr.contains("declared lost"), "\(hanging.stderr)")
-        _ = try await remote.submit((0..<4).map { origin.url("/\($0).png") }, as: "next")
+            hung.stderr.contains("held: disk") && !hung.stderr.contains("given up"), "\(hung.stderr)")
+        try await remote.submit((0..<4).map { origin.url("/\($0).png") }, as: "next")
         try await until { try await remote.queue.batches.status(of: "next")?.state == .done }
         hanging.signal(SIGTERM)
         #expect(await hanging.wait() == .exited(0))

@@ -99,7 +99,7 @@ struct WatchTests {
     @Test("In a pipe: the counts of now, plain lines, then the summary")
     func plain() async throws {
         let b = try await RemoteBatch()
-        _ = try await b.submit(urls, as: "plain")
+        try await b.submit(urls, as: "plain")
         for index in 0..<4 { try await b.settle("plain", index, urls[index]) }
         let watch = try await b.coord(["watch", "pl"])
         try await until { watch.stderr.contains("finished=4") }
@@ -111,7 +111,7 @@ struct WatchTests {
         #expect(watch.stdout.contains("failed URLs:  "))
         #expect(!(watch.stdout + watch.stderr).contains("\u{1B}") && !watch.stderr.contains("\r"))
         // With everything there the exit code is 0.
-        _ = try await b.submit(Array(urls.prefix(1)), as: "good")
+        try await b.submit(Array(urls.prefix(1)), as: "good")
         try await b.settle("good", 0, urls[0])
         let good = try await b.coord(["watch"])
         #expect(await good.wait() == .exited(0))
@@ -121,7 +121,7 @@ struct WatchTests {
     @Test("Ctrl-C only stops watching, and says how to come back; a cancelled batch ends with 4")
     func detach() async throws {
         let b = try await RemoteBatch()
-        _ = try await b.submit(urls, as: "long")
+        try await b.submit(urls, as: "long")
         try await b.settle("long", 3, urls[3])
         for arguments in [["watch", "long", "--json"], ["watch", "long"]] {
             let watch = try await b.coord(arguments)
@@ -151,7 +151,7 @@ struct WatchTests {
     @Test("A reader that goes away ends it quietly, also while nothing happens; a full disk is 74")
     func output() async throws {
         let b = try await RemoteBatch()
-        _ = try await b.submit(urls, as: "out")
+        try await b.submit(urls, as: "out")
         try await b.settle("out", 0, urls[0])
         let piped = try await b.shell(
             "set -o pipefail; \(b.coordWords("watch out --json --from-start")) | head -n 1")
@@ -169,7 +169,7 @@ struct WatchTests {
     @Test("Without its list a batch shows its counts; for the URLs the list is asked for, and may be elsewhere")
     func withoutList() async throws {
         let b = try await RemoteBatch()
-        _ = try await b.submit(urls, as: "gone")
+        try await b.submit(urls, as: "gone")
         #expect(rename(b.folder.path("gone.txt"), b.folder.path("moved.txt")) == 0)
         for index in 0..<10 { try await b.settle("gone", index, urls[index], index == 0 ? .httpError : .downloaded) }
         let counts = try await b.coord(["watch", "gone"])
@@ -192,8 +192,8 @@ struct WatchTests {
     @Test("A slot belongs to its newest batch; cancel takes it by the slot")
     func slots() async throws {
         let b = try await RemoteBatch()
-        _ = try await b.submit(urls, as: "one", ["--slot", "home"])
-        _ = try await b.submit(urls, as: "other", ["--slot", "list"])
+        try await b.submit(urls, as: "one", ["--slot", "home"])
+        try await b.submit(urls, as: "other", ["--slot", "list"])
         let second = try await b.submit(urls, as: "two", ["--slot", "home"])
         #expect(second.stderr.contains("cancelled one, which had the slot home"))
         let status = try await b.coord(["status", "--json"])
@@ -202,7 +202,7 @@ struct WatchTests {
         #expect(status.stdout.contains(#""id":"two","state":"running""#))
         #expect(status.stdout.contains(#""id":"other","state":"running""#))
         #expect(status.stdout.components(of: #""slot":"home""#) == 2)
-        let plain = try await b.submit(urls, as: "plain")
+        let plain = try await b.submit(urls, as: "plain", [])
         #expect(!plain.stderr.contains("cancelled"))
         let one = try await b.coord(["status", "plain", "--json"])
         #expect(await one.wait() == .exited(0))

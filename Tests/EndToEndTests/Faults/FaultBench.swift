@@ -17,9 +17,7 @@ struct FaultBench {
     /// * `delay`: seconds before each picture: what makes a batch last.
     init(options: [String] = [], appendOnly: Bool = true, delay: Double = 0.02) async throws {
         redis = try await RedisServer(options: options, appendOnly: appendOnly)
-        origin = try OriginServer()
-        let picture = GeneratedImage.png(seed: 3, width: 8, height: 8)
-        origin.setFallback { _ in OriginResponse(body: picture, delay: delay) }
+        origin = try .pictures(delay: delay)
         queue = PrefetchQueue(
             connection: RedisConnection(try RedisConfiguration(url: redis.url), name: "test"), waitLimit: .seconds(30))
     }
@@ -31,13 +29,15 @@ struct FaultBench {
     }
 
     func list(_ count: Int, _ name: String = "urls") -> String {
-        folder.write(
-            Array((0..<count).map { origin.url("/\(name)/\($0).png") + "\n" }.joined().utf8), to: "\(name).txt")
+        folder.write(Array(origin.urls(name, count).map { $0 + "\n" }.joined().utf8), to: "\(name).txt")
         return folder.path("\(name).txt")
     }
 
     /// Submits a list of `count` pictures under its own name, and returns when it is sealed.
     func submit(_ count: Int, _ name: String = "urls", _ options: [String] = []) async throws {
+        if options.isEmpty {
+            return try await queue.submit(list(count, name), as: name, window: "all", jobSize: 8)
+        }
         let submit = try await coord(
             ["submit", list(count, name), "--name", name, "--job-size", "8", "--window", "all"] + options)
         #expect(await submit.wait() == .exited(0), "\(submit.stderr)")
@@ -132,4 +132,23 @@ func processorTime(of pid: Int32) -> Int {
     let text = String(decoding: readFile("/proc/\(pid)/stat") ?? [], as: UTF8.self)
     let fields = text[(text.lastIndex(of: ")") ?? text.startIndex)...].split(separator: " ")
     return fields.count > 13 ? (Int(fields[12]) ?? 0) + (Int(fields[13]) ?? 0) : 0
+}
+
+/// Seconds of the clock by which an origin notes its requests.
+func clockSeconds() -> Double {
+    var time = timespec()
+    clock_gettime(CLOCK_MONOTONIC, &time)
+    return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
+}
+
+extension OriginServer {
+    /// One that has the same picture for every path.
+    static func pictures(delay: Double = 0) throws -> OriginServer {
+        let origin = try OriginServer()
+        let picture = GeneratedImage.png(seed: 3, width: 8, height: 8)
+        origin.setFallback { _ in OriginResponse(body: picture, delay: delay) }
+        return origin
+    }
+
+    func urls(_ prefix: String, _ count: Int) -> [String] { (0..<count).map { url("/\(prefix)/\($0).png") } }
 }

@@ -104,7 +104,7 @@ struct UnresponsiveDiskTests {
         disk.thaw()
         try await until { hanging.stderr.contains("the disk answers again") }
         #expect(
-            hung.stderr.contains("held: disk") && !hung.stderr.contains("given up"), "\(hung.stderr)")
+            hanging.stderr.contains("held: disk") && !hanging.stderr.contains("declared lost"), "\(hanging.stderr)")
         try await remote.submit((0..<4).map { origin.url("/\($0).png") }, as: "next")
         try await until { try await remote.queue.batches.status(of: "next")?.state == .done }
         hanging.signal(SIGTERM)

@@ -188,7 +188,8 @@ final class ClaimLoop {
         let (name, connection) = (worker.registration.name, await worker.redis.queue.connection.connections)
         guard connection != syncedConnection else { return }
         let known = worker.jobs.names(of: name)
-        let kept = await persist { queue async throws(RedisError) in try await queue.jobs.keep(worker: name, jobs: known)
+        let kept = await persist { queue async throws(RedisError) in
+            try await queue.jobs.keep(worker: name, jobs: known)
         }
         guard let kept else { return }
         if kept == nil { return await worker.registration.rejoin(after: name) }

@@ -29,7 +29,8 @@ struct Session: Sendable {
         let place = if let place { place } else { try location.place() }
         switch place {
         case .server(let configuration):
-            return try await Session(configuration, attachment: nil, queue: location.queue, waits: waits, readsOnly: readsOnly)
+            return try await Session(
+                configuration, attachment: nil, queue: location.queue, waits: waits, readsOnly: readsOnly)
         case .cache(let folder):
             guard makes || RunState.exists(folder, in: location.stateFolder) else { throw Self.noRun(folder) }
             let attachment = try await PrivateRedis.attach(

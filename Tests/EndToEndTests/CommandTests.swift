@@ -114,7 +114,7 @@ struct CommandTests: FolderSuite {
             (["run", good, "--cache", "/proc/none"], 73, "/proc/none"),
             (["status", "--redis", "redis://127.0.0.1:1"], 69, "Connection refused"),
             (["submit", good, "--redis", "rediss://127.0.0.1"], 78, "TLS"),
-            (["status", "--cache", cache], 66, "not a cache of prefetch"),
+            (["status", "--cache", cache], 66, "no run of this user has used it"),
             (["run", good, "--nonsense"], 64, "--nonsense"),
             (["rnu", good], 64, "run"),
         ]

@@ -62,6 +62,10 @@ final class ClaimLoop {
             }
             await worker.hold.wait()
             await agree()
+            if worker.faults.files.rests {
+                await jobs.room.wait(atMost: .milliseconds(100))
+                continue
+            }
             let run = worker.configuration.notes
             let batch = run?.batch
             guard run == nil || batch != nil else {
@@ -161,14 +165,15 @@ final class ClaimLoop {
         let (seconds, checks) = worker.configuration.burst ? (0.2, 1) : (5, 12)
         for _ in 0..<checks {
             // Who makes it leave interrupts the wait afterwards, possibly before it has begun.
-            let interrupts = bellConnection.interrupts
+            let (interrupts, began) = (bellConnection.interrupts, ContinuousClock.now)
             guard !isLeaving else { return }
             do throws(RedisError) {
                 let reply = try await bellConnection.blocking(
                     ["BLMOVE", bell, bell, "RIGHT", "RIGHT", RedisArgument("\(seconds)")], timeout: .seconds(seconds),
                     since: interrupts)
                 guard !reply.isNull else { continue }
-                // Another worker may have taken the last job since the bell rang, or it rings for a batch that this worker is not for.
+                // Another worker may have taken the last job since the bell rang; one that rings all the time rings for another batch.
+                if ContinuousClock.now - began > .milliseconds(5) { pause = .milliseconds(2) }
                 try? await Task.sleep(for: pause)
                 pause = min(pause * 2, .milliseconds(200))
             } catch {

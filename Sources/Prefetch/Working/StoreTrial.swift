@@ -23,8 +23,6 @@ struct StoreTrial {
     nonisolated(nonsending) func begin() async -> Step {
         if faults.files.isEmpty { return .go }
         guard let failure = faults.files[name] else { return .go }
-        // Others may claim it meanwhile.
-        try? await Task.sleep(for: .seconds(1))
         return await step(after: failure)
     }
 
@@ -45,7 +43,9 @@ struct StoreTrial {
 
     private nonisolated(nonsending) func step(after failure: UnstoredURLs.Failure) async -> Step {
         switch await job.unstored(at: position, tries: failure.tries) {
-        case .leave: return .leave
+        case .leave:
+            faults.files.leave()
+            return .leave
         case .tryAgain: return .go
         case .end:
             faults.files.forget(name)

@@ -17,7 +17,17 @@ final class UnstoredURLs: Sendable {
     /// More are forgotten, and tried again.
     private static let most = 1_024
 
+    /// How long this worker claims nothing after it has left a URL to the others, so that it does not claim the same job again.
+    private static let rest = Duration.milliseconds(500)
+
     private let failures = Locked<[Name: Failure]>([:])
+    private let restsUntil = Locked(ContinuousClock.now)
+
+    /// Whether a URL was left to the others a moment ago.
+    var rests: Bool { !isEmpty && restsUntil.withLock { $0 > .now } }
+
+    /// A URL is left to the others.
+    func leave() { restsUntil.withLock { $0 = .now + Self.rest } }
 
     var isEmpty: Bool { failures.withLock { $0.isEmpty } }
 

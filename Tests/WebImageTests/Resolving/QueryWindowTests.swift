@@ -33,8 +33,8 @@ struct QueryWindowTests {
             #expect(Double(result.queries) / 1500 <= 1.3, "seed \(seed): \(result.queries) queries")
             if Double(result.queries) / 1500 <= 1.15 { frugal += 1 }
         }
-        // One run in a hundred asks more.
-        #expect(frugal >= 35, "\(frugal), seeds from \(seeds[0])")
+        // Of 1,000 seeds 16 with one window and 41 with four ask more: eight of forty come once in thousands of runs of this test.
+        #expect(frugal >= 33, "\(frugal), seeds from \(seeds[0])")
     }
 
     @Test("A resolver of 5 ms without a limit gets thousands of queries a second at once")

@@ -50,7 +50,8 @@ struct FailureBoundTests: CommandSuite {
         let page = try await ran(["export", "--format", "html"] + at).stdout
         for line in 1...6 { #expect(page.contains("/\(line).png</bdi>"), "\(line)") }
         _ = try await ran(["fsck"] + at)
-        // Where the list is elsewhere now, a command says where.
+        // Where the list is elsewhere now, and nobody has kept a copy, a command says where.
+        TemporaryDirectory.remove(TemporaryDirectory.stateHome.path + "/prefetch/lists")
         #expect(rename(list, b.folder.path("moved.txt")) == 0)
         let lost = try await ran(["why", urls[4]] + at, exits: 66)
         #expect(lost.stderr.contains("--list FILE"), "\(lost.stderr)")

@@ -52,7 +52,8 @@ struct CodecVerdictTests {
         var (accepted, rejected) = (0, 0)
         for number in 0..<Self.repaired {
             var bytes = sample.bytes
-            Self.damage(&bytes, kind: number % 5, &random)
+            // One of a hundred is whole: of 16 bits a pixel some seeds damage each of the others.
+            if number % 100 > 0 { Self.damage(&bytes, kind: number % 5, &random) }
             bytes = ChunkSurgery.repaired(bytes)
             let expected = Self.isWhole(bytes, .png)
             let error = coder.failure(bytes, level: .decode)

@@ -110,6 +110,29 @@ struct ForeignFolderTests {
         #expect(doctor.stdout.contains("ok    redis"), "\(doctor.stdout)")
     }
 
+    @Test("A state that others could have changed is named by every command, and none says that there was no run")
+    func openState() async throws {
+        try await plant("printf 'http://192.0.2.1/a.png\\n' >urls.txt")
+        let run = try await shell("prefetch-coord run urls.txt --options fromCacheOnly -q -n 1")
+        #expect(await run.wait() == .exited(3), "\(run.stderr)")
+        try await plant("chmod 777 '\(state.path)/prefetch'")
+        for command in ["status --cache cache", "retry --cache cache -q", "run urls.txt -q"] {
+            let child = try await shell("prefetch-coord \(command)")
+            #expect(await child.wait() == .exited(73), "\(command): \(child.stderr)")
+            #expect(child.stderr.contains("can be written by others") && child.stderr.contains("--state DIR"))
+        }
+    }
+
+    @Test("A pipe is queued in another Redis also where this user can keep no state, as in a container")
+    func noState() async throws {
+        let redis = try await RedisServer()
+        let child = try await shell(
+            "printf 'http://192.0.2.1/a.png\\n' | PREFETCH_CACHE=cache TMPDIR=$PWD prefetch-coord submit - --redis \(redis.url)",
+            ["XDG_STATE_HOME": "/proc/none"])
+        #expect(await child.wait() == .exited(0), "\(child.stderr)")
+        #expect(folder.contents().contains { $0.hasSuffix(".txt") || $0.contains("list") }, "\(folder.contents())")
+    }
+
     @Test("While a batch runs, its private server is found by the folder's usual name")
     func during() async throws {
         try await plant("printf 'http://192.0.2.1/a.png\\n' >urls.txt")

@@ -33,17 +33,30 @@ package struct ListCopy: Sendable {
     /// - Returns: nil if there is no copy, or it cannot be read or unpacked.
     func unpacked() -> String? {
         let file = "\(folder)/\(hash)\(Self.endings[1])"
+        // The path is from Redis: only what this user has written, where nobody else writes, is a copy.
+        guard Self.isPrivate(folder, S_IFDIR), Self.isPrivate(path, S_IFREG) else { return nil }
         // The time of its last use.
         utimensat(AT_FDCWD, path, nil, 0)
         if utimensat(AT_FDCWD, file, nil, 0) == 0 { return file }
         let temporary = "\(file).\(getpid())"
-        guard let output = fopen(temporary, "we") else { return nil }
+        let descriptor = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard descriptor >= 0 else { return nil }
+        guard let output = fdopen(descriptor, "w") else {
+            close(descriptor)
+            return nil
+        }
         let isWhole = Self.unpack(path, to: output)
         guard fclose(output) == 0, isWhole, rename(temporary, file) == 0 else {
             unlink(temporary)
             return nil
         }
         return file
+    }
+
+    private static func isPrivate(_ path: String, _ kind: mode_t) -> Bool {
+        var status = stat()
+        return lstat(path, &status) == 0 && status.st_mode & S_IFMT == kind && status.st_uid == geteuid()
+            && status.st_mode & 0o022 == 0
     }
 
     private static func unpack(_ path: String, to output: UnsafeMutablePointer<FILE>) -> Bool {

@@ -190,9 +190,14 @@ enum ListFolder {
     case state(of: String, StateFolder)
     case folder(String)
 
-    /// In TMPDIR, where no cache is named.
-    static func of(_ location: RedisLocation) -> ListFolder {
-        location.cacheFolder.map { .state(of: $0, location.stateFolder) } ?? .folder(ListFile.temporaryFolder)
+    /// For a batch in the Redis of a location: TMPDIR where no cache is named, or where this user can keep no state and the queue is in another
+    /// Redis, as in a container.
+    static func of(_ location: RedisLocation) throws(PrefetchError) -> ListFolder {
+        guard let cache = location.cacheFolder else { return .folder(ListFile.temporaryFolder) }
+        if case .server = try location.placeOfWorker(), (try? location.stateFolder.lists()) == nil {
+            return .folder(ListFile.temporaryFolder)
+        }
+        return .state(of: cache, location.stateFolder)
     }
 
     /// Creates it if missing, and the cache with it; returns its path.

@@ -67,7 +67,7 @@ struct RetryCommand: AsyncParsableCommand {
             try refuseOptionsOfWorkers()
             try await Session.with(location) { session in try await queue(session, list) }
         case .cache(let folder):
-            guard RunState.exists(folder, in: location.stateFolder) else { throw Session.noRun(folder) }
+            try Session.requireRun(folder, location)
             let outputs = try output.targets()
             for target in outputs { try target.check() }
             var changes = try self.changes.settings()

@@ -78,7 +78,7 @@ struct SubmitCommand: AsyncParsableCommand {
         if wait, progress.mode(verbosity.level) == .json { Console.noteAsJSON() }
         let piped =
             resume || part.limit != nil
-            ? nil : try GivenList.pipe(files, kept: .of(location), table: table)
+            ? nil : try GivenList.pipe(files, kept: ListFolder.of(location), table: table)
         let pipe = piped?.pipe
         let given = try pipe == nil ? givenList(files, copy: piped?.copy) : nil
         guard let read = pipe?.list ?? given?.list else { return }
@@ -146,7 +146,7 @@ struct SubmitCommand: AsyncParsableCommand {
     /// The list, read and checked.
     private func givenList(_ files: [String], copy: String?) throws(PrefetchError) -> GivenList {
         try GivenList(
-            files, copy: copy, kept: .of(location), table: table, limit: part.limit)
+            files, copy: copy, kept: ListFolder.of(location), table: table, limit: part.limit)
     }
 
     /// The batch of this list that is not sealed.

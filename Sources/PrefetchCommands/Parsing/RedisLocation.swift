@@ -168,7 +168,7 @@ extension RedisLocation {
 package enum StateOption {
     static var help: ArgumentHelp {
         .folder(
-            "Folder for what runs keep: private Redis, copies of lists. (default: PREFETCH_STATE, or prefetch in XDG_STATE_HOME)"
+            "Folder for what runs keep: private Redis, copies of lists. (default: PREFETCH_STATE, or ~/.local/state/prefetch)"
         )
     }
 

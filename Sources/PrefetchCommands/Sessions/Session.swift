@@ -32,7 +32,7 @@ struct Session: Sendable {
             return try await Session(
                 configuration, attachment: nil, queue: location.queue, waits: waits, readsOnly: readsOnly)
         case .cache(let folder):
-            guard makes || RunState.exists(folder, in: location.stateFolder) else { throw Self.noRun(folder) }
+            if !makes { try Self.requireRun(folder, location) }
             let attachment = try await PrivateRedis.attach(
                 location.runState(of: folder), waitLimit: readsOnly ? soon : PrivateRedis.waitLimit)
             return try await Session(
@@ -40,10 +40,15 @@ struct Session: Sendable {
         }
     }
 
-    /// Nothing is known of a cache.
-    static func noRun(_ cache: String) -> PrefetchError {
+    /// - Throws: `notFound` if no run of this user has used a cache; what is wrong with the state of its runs.
+    static func requireRun(_ cache: String, _ location: RedisLocation) throws(PrefetchError) {
+        if try RunState.existing(cache, in: location.stateFolder) != nil,
+            RunState.exists(cache, in: location.stateFolder)
+        {
+            return
+        }
         let cache = Shell.path(cache)
-        return PrefetchError(
+        throw PrefetchError(
             .notFound, "\(cache) has no batches: no run of this user has used it",
             hint:
                 "make one: prefetch-coord run urls.txt --cache \(Shell.quoted(cache)); the state of runs may be elsewhere "

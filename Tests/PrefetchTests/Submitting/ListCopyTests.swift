@@ -48,6 +48,20 @@ struct ListCopyTests {
         #expect(ListCopy(path: "/etc/passwd") == nil && ListCopy(path: folder.path("lists/x.list.gz")) == nil)
     }
 
+    @Test("A copy that others may have written, or that is a link, is none")
+    func foreign() async throws {
+        let list = try list()
+        let copy = try #require(list.copy)
+        try await list.forEach(copy: copy) { entry async throws(PrefetchError) in true }
+        chmod(folder.path("lists"), 0o777)
+        #expect(copy.unpacked() == nil)
+        chmod(folder.path("lists"), 0o700)
+        rename(copy.path, folder.path("other"))
+        symlink(folder.path("other"), copy.path)
+        #expect(copy.unpacked() == nil)
+        #expect(folder.contents().filter { $0.hasSuffix(".txt") } == ["list.txt"])
+    }
+
     @Test("A list that is in the folder itself is its own copy")
     func own() throws {
         folder.write(Array(text.utf8), to: "list.txt")

@@ -45,7 +45,7 @@ struct PipedListTests {
         producer.write("\(bench.origin.url("/p/2.png"))")
         try await bench.untilFinished(2, "p")
         let first = try await producer.status()
-        #expect(first.isOpen && !first.isSealed && first.total == 2 && first.pushed == 2 && first.listHash == "")
+        #expect(first.isOpen && !first.isSealed && first.total == 2 && first.pushed == 2 && first.estimate == 0)
         let told = try await bench.ran(["status", "p"]).stdout
         #expect(told.contains(", 2 URLs so far; the rest comes through a pipe"), "\(told)")
         // Who follows it before its end sees all of it.
@@ -63,7 +63,7 @@ struct PipedListTests {
         for number in 0..<40 { #expect(watch.stdout.contains("/p/\(number).png\"")) }
         let last = try await producer.status()
         #expect(!last.isOpen && last.isSealed && last.total == 40)
-        #expect(try URLList(path: last.listPath).hash == last.listHash)
+        #expect(access(last.listPath, F_OK) != 0 && last.sources == [bench.folder.path("urls.fifo")])
         let words = ["export", "p", "--format", "jsonl", "--cache", bench.folder.path("cache")]
         let results = try await bench.ran(words).stdout
         #expect(results.split(separator: "\n").count == 40 && results.contains(#""line":41,"#), "\(results)")
@@ -81,7 +81,7 @@ struct PipedListTests {
         producer.end()
         let path = try await producer.status().listPath
         let again = try await bench.ran(["submit", "--resume", path])
-        #expect(again.stderr.contains("continuing p: 7 of 7 URLs are queued"), "\(again.stderr)")
+        #expect(again.stderr.contains("continuing p: 7 URLs are queued"), "\(again.stderr)")
         let status = try await producer.status()
         #expect(status.isSealed && status.total == 7)
         #expect(try URLList(path: path).hash == status.listHash)
@@ -104,7 +104,7 @@ struct PipedListTests {
         try await bench.expectAllThere(25, "p", workers: try await bench.workers(1))
     }
 
-    @Test("A line that is none of a list ends its batch and is named")
+    @Test("A line that is none of a list is named; what came before it stays queued")
     func refused() async throws {
         let bench = try await FaultBench(appendOnly: false, delay: 0)
         let producer = try await Producer(bench)
@@ -113,10 +113,10 @@ struct PipedListTests {
         producer.write("{\"url\":\"http://h/a.png\",\"sha265\":\"00\"}\n")
         #expect(await producer.submit.wait() == .exited(65), "\(producer.submit.stderr)")
         #expect(producer.submit.stderr.contains("line 4"), "\(producer.submit.stderr)")
-        #expect(producer.submit.stderr.contains("cancelled p; what it has fetched stays"), "\(producer.submit.stderr)")
+        #expect(producer.submit.stderr.contains("what comes before it is queued as p"), "\(producer.submit.stderr)")
         producer.end()
         let status = try await producer.status()
-        #expect(status.state == .cancelled && status.endedBy == .hand && status.counts[.cancelled] == 3)
+        #expect(status.state == .running && status.isOpen && status.pushed == 3)
         try await bench.ran(["fsck"])
     }
 

@@ -15,8 +15,8 @@ struct BrokenBatchTests {
         let queue = PrefetchQueue(
             connection: RedisConnection(try RedisConfiguration(url: server.url), name: "test"))
         folder.write(Array("http://h/1\nhttp://h/2\n".utf8), to: "urls.txt")
-        let list = try URLList(path: folder.path("urls.txt"))
-        let command = try RunCommand.parse([list.path])
+        let list = try ListStream([folder.path("urls.txt")])
+        let command = try RunCommand.parse([folder.path("urls.txt")])
         let source = BatchSource.list(list, try command.batch.settings(), cache: folder.path("cache"))
         func open() async throws -> String? {
             guard case .batch(let batch) = try await source.open(queue, feeding: queue) else { return nil }

@@ -33,12 +33,11 @@ package struct BatchExport: Sendable {
     package var absent: Absent { state.withLock { $0 } }
     private let pool = ThreadPool(threads: 1, name: "export")
 
-    /// * `listPath`: the list's current path, if it has moved.
     /// - Throws: `notFound`, `unreadableList` if the list is missing or has changed.
     package init(
-        _ chain: BatchChain, queue: PrefetchQueue, cache: DiskCache, listPath: String? = nil
+        _ chain: BatchChain, queue: PrefetchQueue, cache: DiskCache
     ) async throws(PrefetchError) {
-        results = try await BatchResults(chain, queue: queue, listPath: listPath)
+        results = try await BatchResults(chain, queue: queue)
         disk = cache
         cacheID = cache.folder.id
         rules = chain.batches.map { CacheKeyRule($0.options) }
@@ -52,7 +51,9 @@ package struct BatchExport: Sendable {
     /// - Throws: as ``columnNames()``; `configuration` if there is no column of the name.
     package func captionColumn(_ name: String?) async throws(PrefetchError) -> String? {
         let names = try await columnNames()
-        guard let name else { return ["caption", "text", "alt"].first(where: names.contains) }
+        guard let name else {
+            return TableColumns.captions.lazy.compactMap { caption in names.first { $0.lowercased() == caption } }.first
+        }
         let found = names.first { $0.hasBytes(of: name) } ?? names.first { $0.lowercased() == name.lowercased() }
         guard let found else {
             throw PrefetchError(

@@ -17,7 +17,6 @@ package actor BatchEventReader {
     }
 
     private let queue: PrefetchQueue
-    private let listPath: String?
     private var source = Source.unknown
     private let tail: OutcomeTail
     private var saysPresent: Bool
@@ -26,11 +25,10 @@ package actor BatchEventReader {
     package private(set) var hasEnded = false
 
     /// * `urls`: the URLs of the batch, if known.
-    /// * `listPath`: the list's current path, if it has moved.
     /// * `waitLimit`: timeout while Redis is unreachable; nil = until the task is cancelled.
     package init(
         queue: PrefetchQueue, batch: String, from start: OutcomeTail.Start, urls: [String]? = nil,
-        listPath: String? = nil, waitLimit: Duration? = nil,
+        waitLimit: Duration? = nil,
         notice: @escaping @Sendable (OutcomeTail.Notice) -> Void = { _ in }
     ) {
         var waitingQueue = PrefetchQueue(
@@ -38,7 +36,6 @@ package actor BatchEventReader {
         // Used only after the tail has read something, so a refusal means that access was lost.
         waitingQueue.redis.refusalTimeout = OutcomeTail.refusalTimeout
         self.queue = waitingQueue
-        self.listPath = listPath
         if let urls { source = .given(urls) }
         saysPresent = start == .present
         tail = OutcomeTail(queue: queue, batch: batch, from: start, waitLimit: waitLimit, notice: notice)
@@ -104,32 +101,17 @@ extension BatchEventReader {
 
     private func findURLSource(of status: BatchStatus) async throws(PrefetchError) -> Source {
         do throws(PrefetchError) {
-            return status.retryOf == nil ? try listSource(status) : try await retrySource(status)
+            return status.retryOf == nil
+                ? .list(try ListCursor(path: ListPlace.path(of: status))) : try await retrySource(status)
         } catch {
-            switch error.kind {
-            case .unreadableList,
-                .notFound where listPath == nil:
-                return .none(error)
-            default: throw error
-            }
+            guard error.kind == .unreadableList || error.kind == .notFound else { throw error }
+            return .none(error)
         }
-    }
-
-    private func listSource(_ status: BatchStatus) throws(PrefetchError) -> Source {
-        let path = listPath ?? status.listPath
-        // That of an open batch grows; its URLs so far are whole lines.
-        let cursor = try ListCursor(path: path, most: status.isOpen ? status.pushed : nil)
-        guard status.isOpen || cursor.hash == status.listHash else {
-            throw PrefetchError(
-                .unreadableList, "\(path) is not the list of \(status.id)",
-                hint: "give the file it was submitted from: --list FILE")
-        }
-        return .list(cursor)
     }
 
     /// The entries of a retry are skipped lines of another batch, which may be a retry itself: they are kept in memory.
     private func retrySource(_ status: BatchStatus) async throws(PrefetchError) -> Source {
-        let entries = try await BatchEntries(of: status, queue: queue, listPath: listPath)
+        let entries = try await BatchEntries(of: status, queue: queue)
         var packed = PackedURLs()
         try await entries.forEach { entry async throws(PrefetchError) in
             packed.append(entry.url)
@@ -152,7 +134,7 @@ extension BatchEventReader {
             guard let detail = details[item.index] else {
                 throw PrefetchError(
                     .unreadableList, "which URLs ended is only in the list: \(reason.message)",
-                    hint: "give the file \(status.id) was submitted from: --list FILE")
+                    hint: reason.hint)
             }
             urls.append(detail.url)
         }

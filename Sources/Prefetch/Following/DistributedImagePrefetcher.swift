@@ -15,8 +15,8 @@ public final class DistributedImagePrefetcher: ImagePrefetching {
         /// The queue in Redis, `default` as in the commands; 1 to 64 of `A-Z a-z 0-9 _ -`.
         public var queue = "default"
         /// An existing folder for lists that come from memory. They stay in it for later followers, and the caller removes them. Nil
-        /// (default): TMPDIR or `/tmp`, where each list is removed when this process has reported the end of its batch; a later follower
-        /// from the start has to supply the list.
+        /// (default): TMPDIR or `/tmp`, where each list is removed when this process has reported the end of its batch: a later follower
+        /// from the start is not told URLs.
         public var listFolder: String?
         /// Seconds a batch stays in Redis after its end, 7 days by default; 0 = forever.
         public var keep = 7 * 86_400
@@ -185,7 +185,7 @@ extension DistributedImagePrefetcher {
         state.withLock { $0.submitted[ObjectIdentifier(token)] = token }
         feed(token, list)
         let following = BatchEventReader(
-            queue: queue, batch: token.id, from: .beginning, urls: urls, listPath: urls == nil ? list.path : nil)
+            queue: queue, batch: token.id, from: .beginning, urls: urls)
         follow(token, following, progress: progress, completed: completed) { status in
             if status != nil, let path { unlink(path) }
             self.state.withLock { $0.submitted[ObjectIdentifier(token)] = nil }
@@ -229,14 +229,13 @@ extension DistributedImagePrefetcher {
     /// - Parameters:
     ///   - id: its whole id.
     ///   - fromStart: true (default): everything from the first URL on. False: the current counts as one `progress`, then new events.
-    ///   - listPath: the list's current path, if it has moved.
     ///   - progress: called for each URL that ended, with finishedCount and totalCount, before the delegate.
     ///   - completed: called once at the end with finishedCount and skippedCount, after the delegate.
     /// - Returns: a token to cancel the batch for all, or to stop following it. Following goes on even if the token is dropped.
     /// - Throws: `notFound` if Redis has no such batch, `redisUnavailable` if it is unreachable for 10 s.
     @discardableResult
     public func follow(
-        _ id: String, fromStart: Bool = true, listPath: String? = nil,
+        _ id: String, fromStart: Bool = true,
         progress: (@Sendable (_ finishedCount: Int, _ totalCount: Int) -> Void)? = nil,
         completed: (@Sendable (_ finishedCount: Int, _ skippedCount: Int) -> Void)? = nil
     ) async throws(PrefetchError) -> BatchToken {
@@ -248,7 +247,7 @@ extension DistributedImagePrefetcher {
         token.noteQueued(.success(()))
         state.withLock { $0.followed[ObjectIdentifier(token)] = token }
         let following = BatchEventReader(
-            queue: queue, batch: id, from: fromStart ? .beginning : .present, listPath: listPath)
+            queue: queue, batch: id, from: fromStart ? .beginning : .present)
         follow(token, following, progress: progress, completed: completed) { _ in
             self.state.withLock { $0.followed[ObjectIdentifier(token)] = nil }
         }
@@ -259,14 +258,13 @@ extension DistributedImagePrefetcher {
     /// - Parameters:
     ///   - id: its whole id.
     ///   - fromStart: true (default): everything from the first URL on. False: the current counts as one `progress`, then new events.
-    ///   - listPath: the list's current path, if it has moved.
     /// - Returns: a sequence; each of its iterators follows separately.
     public func events(
-        ofBatch id: String, fromStart: Bool = true, listPath: String? = nil
+        ofBatch id: String, fromStart: Bool = true
     ) -> BatchEvents {
         let queue = queue
         return BatchEvents {
-            BatchEventReader(queue: queue, batch: id, from: fromStart ? .beginning : .present, listPath: listPath)
+            BatchEventReader(queue: queue, batch: id, from: fromStart ? .beginning : .present)
         }
     }
 

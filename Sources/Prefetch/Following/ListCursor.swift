@@ -1,6 +1,6 @@
 internal import WebImage
 
-/// Random access to a list's entries: one pass records the position of every 1,024th, later reads start at the nearest.
+/// Random access to a list's entries: reading records the position of every 1,024th, later reads start at the nearest.
 ///
 /// The file stays open, so replacing the list under its name does no harm.
 final class ListCursor {
@@ -11,32 +11,12 @@ final class ListCursor {
 
     private static let step = 1_024
 
-    /// Hex SHA-256 of the file's bytes; empty if it was not read to its end.
-    let hash: String
     private var reader: LineReader
     private var checkpoints: [Checkpoint] = []
-    private var at: Int
+    /// The index of the next entry.
+    private var at = 0
 
-    /// Reads the list once.
-    /// * `most`: no further than to so many entries; nil: to its end.
-    init(path: String, most: Int? = nil) throws(PrefetchError) {
-        reader = try LineReader(path: path)
-        let hasher = SHA256Hasher()
-        reader.observe = { bytes, range in
-            bytes.withUnsafeBytes { hasher.update(UnsafeRawBufferPointer(rebasing: $0[range])) }
-        }
-        var count = 0
-        while count != most, let line = try reader.next() {
-            guard URLList.entry(line, number: reader.lineNumber) != nil else { continue }
-            if count % Self.step == 0 {
-                checkpoints.append(Checkpoint(offset: reader.lineOffset, line: reader.lineNumber))
-            }
-            count += 1
-        }
-        reader.observe = nil
-        hash = count == most ? "" : hasher.finishedHex()
-        at = count
-    }
+    init(path: String) throws(PrefetchError) { reader = try LineReader(path: path) }
 
     /// The entry of an index. Cheap for ascending indices. The file may have grown by whole lines.
     /// - Throws: `unreadableList` if the file has become shorter or unreadable.

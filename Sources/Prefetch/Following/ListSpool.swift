@@ -15,8 +15,10 @@ enum ListSpool {
         defer { close(file) }
         let hasher = SHA256Hasher()
         var buffer: [UInt8] = []
+        var size = 0
         func flush() throws(PrefetchError) {
             buffer.withUnsafeBytes { hasher.update($0) }
+            size += buffer.count
             var rest = buffer[...]
             while !rest.isEmpty {
                 let count = rest.withUnsafeBytes { Glibc.write(file, $0.baseAddress, $0.count) }
@@ -36,7 +38,9 @@ enum ListSpool {
             if buffer.count > 1 << 18 { try flush() }
         }
         try flush()
-        return URLList(path: path, total: urls.count, hash: hasher.finishedHex())
+        var list = URLList(path: path, total: urls.count, hash: hasher.finishedHex())
+        (list.mark, list.bytes) = (FileMark(path: path), size)
+        return list
     }
 
     /// The line of a URL. A URL that would make no entry, or two, is written as one invalid URL: every URL has to count.

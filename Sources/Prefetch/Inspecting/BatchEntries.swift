@@ -4,104 +4,113 @@ internal import WebImage
 /// The entries of a batch in index order: the lines of its list; for a retry, the skipped lines of the batch it retries.
 package struct BatchEntries: Sendable {
     private enum Source: Sendable {
-        /// * `most`: entries of an open batch so far, whose file may have more.
-        case list(URLList, most: Int?)
-        case pipe(ListPipe)
+        case list(URLList)
+        case stream(ListStream)
+        /// Of a batch in Redis: its list may have more lines.
+        case lines(path: String, most: Int)
         case skipped(FailureReader)
     }
 
     private let source: Source
-    /// Nil of a pipe.
+    /// Nil of a list that was not read to its end.
     package let total: Int?
 
-    package init(_ list: URLList) { self.init(list, most: nil) }
+    private init(_ source: Source, total: Int?) { (self.source, self.total) = (source, total) }
 
-    private init(_ list: URLList, most: Int?) {
-        source = .list(list, most: most)
-        total = min(list.total, most ?? .max)
-    }
+    package init(_ list: URLList) { self.init(.list(list), total: list.total) }
 
-    package init(_ pipe: ListPipe) {
-        source = .pipe(pipe)
-        total = nil
-    }
-
-    /// Of the list; empty of a pipe that has not ended, and of a retry.
-    var hash: String {
-        switch source {
-        case .list(let list, _): list.hash
-        case .pipe(let pipe): pipe.hash
-        case .skipped: ""
-        }
+    package init(_ stream: ListStream) {
+        self.init(.stream(stream), total: stream.isWhole ? stream.reading.total : nil)
     }
 
     /// The entries of a batch in Redis; of an open one, as far as its status includes them.
-    /// * `listPath`: the list's current path, if it has moved.
     /// - Throws: `unreadableList` if the list is needed but missing or changed; `notFound` if the retried batch is gone.
-    package init(of status: BatchStatus, queue: PrefetchQueue, listPath: String? = nil) async throws(PrefetchError) {
-        if let parent = status.retryOf {
-            let found: BatchStatus?
-            do throws(RedisError) { found = try await queue.batches.status(of: parent) } catch {
-                throw PrefetchError(error)
-            }
-            guard let found, found.retriedBy == status.id else {
-                throw PrefetchError(
-                    .notFound, "\(status.id) retries \(parent), and Redis no longer has that batch",
-                    hint: "submit the lines again that are still wanted")
-            }
-            self.init(skippedOf: found, queue: queue, listPath: listPath)
+    package init(of status: BatchStatus, queue: PrefetchQueue) async throws(PrefetchError) {
+        guard let parent = status.retryOf else {
+            self.init(.lines(path: try ListPlace.path(of: status), most: status.total), total: status.total)
             return
         }
-        self.init(try Self.list(of: status, listPath), most: status.isOpen ? status.total : nil)
+        let found = try await bridgingErrors { () async throws(RedisError) in
+            try await queue.batches.status(of: parent)
+        }
+        guard let found, found.retriedBy == status.id else {
+            throw PrefetchError(
+                .notFound, "\(status.id) retries \(parent), and Redis no longer has that batch",
+                hint: "submit the lines again that are still wanted")
+        }
+        self.init(skippedOf: found, queue: queue)
     }
 
-    /// The list that a batch was made of: where it was, or the copy that was kept of it.
-    private static func list(of status: BatchStatus, _ listPath: String?) throws(PrefetchError) -> URLList {
-        let found: Result<URLList, PrefetchError>
-        do throws(PrefetchError) { found = .success(try URLList(path: listPath ?? status.listPath)) } catch {
-            found = .failure(error)
-        }
-        if case .success(let list) = found, status.isOpen || list.hash == status.listHash { return list }
-        if listPath == nil, let file = ListCopy(path: status.listCopy)?.unpacked(), let list = try? URLList(path: file),
-            list.hash == status.listHash
-        {
-            return list
-        }
-        let hint = "give the file it was submitted from: --list FILE"
-        switch found {
-        case .success(let list):
-            throw PrefetchError(
-                .unreadableList, "\(list.path) is not the list of \(status.id) any more, and there is no copy of it",
-                hint: hint)
-        // The original path does not help: the hint asks for the current one.
-        case .failure(let error):
-            throw PrefetchError(
-                error.kind, "the list of \(status.id) cannot be used: \(error.message)", hint: hint)
+    package init(skippedOf status: BatchStatus, queue: PrefetchQueue) {
+        self.init(.skipped(FailureReader(queue: queue, status: status)), total: status.counts.skipped)
+    }
+
+    /// About how many a list has that was not read to its end; 0: unknown.
+    var estimate: Int { if case .stream(let stream) = source { stream.estimate ?? 0 } else { 0 } }
+
+    /// SHA-256 of the list up to a byte that ``feed(from:_:waiting:)`` has given.
+    func digest(upTo end: Int) -> String? {
+        if case .stream(let stream) = source { stream.digest(upTo: end) } else { nil }
+    }
+
+    /// How much of the list was read, and its SHA-256.
+    var read: (length: Int, hash: String) {
+        switch source {
+        case .list(let list): (list.bytes, list.hash)
+        case .stream(let stream): (stream.offset, stream.digest(upTo: stream.offset) ?? "")
+        case .lines, .skipped: (0, "")
         }
     }
 
-    package init(skippedOf status: BatchStatus, queue: PrefetchQueue, listPath: String? = nil) {
-        source = .skipped(FailureReader(queue: queue, status: status, listPath: listPath))
-        total = status.counts.skipped
-    }
+    /// The batch is sealed.
+    func finish() { if case .stream(let stream) = source { stream.finish() } }
 
     /// Calls `body` with each entry from index `first` on, until it returns false.
-    /// * `waiting`: see ``ListPipe/forEach(from:_:waiting:)``.
     /// - Throws: errors of `body`; `unreadableList`, `redisUnavailable` if the entries cannot be read (any more).
     package func forEach(
-        from first: Int = 0, _ body: (PrefetchJob.Entry) async throws(PrefetchError) -> Bool,
+        from first: Int = 0, _ body: (PrefetchJob.Entry) async throws(PrefetchError) -> Bool
+    ) async throws(PrefetchError) {
+        try await read(from: first, copies: false) { entry, _ async throws(PrefetchError) in try await body(entry) }
+    }
+
+    /// Calls `body` with the entries that are there without waiting for more of a pipe, until it returns false.
+    /// - Throws: as ``forEach(from:_:)``.
+    package func forEachPresent(
+        _ body: (PrefetchJob.Entry) async throws(PrefetchError) -> Bool
+    ) async throws(PrefetchError) {
+        try await read(from: 0, copies: false) { entry, _ async throws(PrefetchError) in
+            try await body(entry)
+        } waiting: { () async throws(PrefetchError) in
+            false
+        }
+    }
+
+    /// Calls `body` with each entry and the byte of the list behind it, as ``forEach(from:_:)``; a list that is read for the first time
+    /// is copied.
+    /// * `waiting`: see ``ListStream/forEach(from:copies:_:waiting:)``.
+    func feed(
+        from first: Int, _ body: (PrefetchJob.Entry, Int) async throws(PrefetchError) -> Bool,
+        waiting: () async throws(PrefetchError) -> Bool
+    ) async throws(PrefetchError) {
+        try await read(from: first, copies: true, body, waiting: waiting)
+    }
+
+    private func read(
+        from first: Int, copies: Bool, _ body: (PrefetchJob.Entry, Int) async throws(PrefetchError) -> Bool,
         waiting: () async throws(PrefetchError) -> Bool = { () async throws(PrefetchError) in true }
     ) async throws(PrefetchError) {
         switch source {
-        case .list(let list, nil): try await list.forEach(from: first, copy: list.copy, body)
-        case .list(let list, let most?):
+        case .list(let list):
+            try await list.forEach(from: first) { entry async throws(PrefetchError) in try await body(entry, 0) }
+        case .stream(let stream): try await stream.forEach(from: first, copies: copies, body, waiting: waiting)
+        case .lines(let path, let most):
             var left = most - first
-            try await list.forEach(from: first) { entry async throws(PrefetchError) in
+            guard left > 0 else { return }
+            try await URLList(path: path, total: most, hash: "").forEach(from: first) {
+                entry async throws(PrefetchError) in
                 left -= 1
-                guard left >= 0 else { return false }
-                return try await body(entry)
+                return try await body(entry, 0) && left > 0
             }
-        case .pipe(let pipe): try await pipe.forEach(from: first, body, waiting: waiting)
         case .skipped(let reader):
             var index = 0
             try await reader.forEach { failure async throws(PrefetchError) in
@@ -110,7 +119,7 @@ package struct BatchEntries: Sendable {
                 let entry = PrefetchJob.Entry(
                     line: failure.line, url: failure.url, isInvalid: failure.outcome == .invalidURL,
                     settings: failure.settings)
-                return try await body(entry)
+                return try await body(entry, 0)
             }
         }
     }

@@ -32,12 +32,11 @@ package struct BatchResults: Sendable {
     private let queue: PrefetchQueue
     private let entries: BatchEntries
 
-    /// * `listPath`: the list's current path, if it has moved.
     /// - Throws: `notFound`, `unreadableList` if the list is missing or has changed.
-    package init(_ chain: BatchChain, queue: PrefetchQueue, listPath: String? = nil) async throws(PrefetchError) {
+    package init(_ chain: BatchChain, queue: PrefetchQueue) async throws(PrefetchError) {
         self.chain = chain
         self.queue = queue
-        entries = try await BatchEntries(of: chain.root, queue: queue, listPath: listPath)
+        entries = try await BatchEntries(of: chain.root, queue: queue)
     }
 
     /// The names of columns besides the URL, without duplicates, sorted. Reads the whole list.

@@ -17,13 +17,12 @@ package struct CacheCheck: Sendable {
     package init(queue: PrefetchQueue, cache: DiskCache) { (self.queue, self.cache) = (queue, cache) }
 
     /// Checks each image of a batch's list. An image that was stored in another cache and is missing here is only counted.
-    /// * `listPath`: the list's current path, if it has moved.
     /// * `found`: called for each missing image.
     /// - Throws: `notFound`, `unreadableList` if the list is missing or has changed; `redisUnavailable`.
     package func run(
-        _ status: BatchStatus, listPath: String? = nil, found: (BatchCheck.Finding) -> Void
+        _ status: BatchStatus, found: (BatchCheck.Finding) -> Void
     ) async throws(PrefetchError) -> Result {
-        let entries = try await BatchEntries(of: status, queue: queue, listPath: listPath)
+        let entries = try await BatchEntries(of: status, queue: queue)
         let rule = CacheKeyRule(status.options)
         let own = cache.folder.id
         var result = Result()

@@ -8,13 +8,10 @@ package struct FailureReader: Sendable {
 
     private let queue: PrefetchQueue
     private let status: BatchStatus
-    private let listPath: String?
 
-    /// * `listPath`: the list's current path, if it has moved.
-    package init(queue: PrefetchQueue, status: BatchStatus, listPath: String? = nil) {
+    package init(queue: PrefetchQueue, status: BatchStatus) {
         self.queue = queue
         self.status = status
-        self.listPath = listPath
     }
 
     /// Calls `body` with each skipped URL until it returns false.
@@ -68,7 +65,7 @@ package struct FailureReader: Sendable {
 
     private func forEachInList(_ body: (FailureDetail) async throws(PrefetchError) -> Bool) async throws(PrefetchError)
     {
-        let entries = try await BatchEntries(of: status, queue: queue, listPath: listPath)
+        let entries = try await BatchEntries(of: status, queue: queue)
         var index = 0
         var known: [Int: Failure] = [:]
         try await entries.forEach { entry async throws(PrefetchError) in

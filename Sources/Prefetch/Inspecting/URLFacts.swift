@@ -42,10 +42,9 @@ package struct URLFacts: Sendable {
     /// * `cache`: searched for its image, if given.
     /// * `batches`: how many of the newest are searched. Transfers their details of skipped URLs, and reads the list of a batch that has
     ///   fewer details than failures, or, if the image is not in `cache`, images in another cache.
-    /// * `listPath`: the current path of such a batch's list, if it has moved.
     /// - Throws: errors of Redis; `inputOutput` if the cache cannot be read.
     package static func read(
-        _ url: String, key: String, queue: PrefetchQueue, cache: DiskCache?, batches: Int, listPath: String? = nil
+        _ url: String, key: String, queue: PrefetchQueue, cache: DiskCache?, batches: Int
     ) async throws(PrefetchError) -> URLFacts {
         var facts: URLFacts
         let statuses: [BatchStatus]
@@ -70,7 +69,7 @@ package struct URLFacts: Sendable {
             }
             if kept < status.counts.skipped - status.counts[.cancelled] {
                 do throws(PrefetchError) {
-                    details = try await listedFailures(url, status, queue, listPath)
+                    details = try await listedFailures(url, status, queue)
                 } catch {
                     guard error.kind == .notFound || error.kind == .unreadableList else { throw error }
                     facts.unread.append(status.id)
@@ -92,7 +91,7 @@ package struct URLFacts: Sendable {
         guard facts.image == nil else { return facts }
         var unread: [String] = []
         facts.place = try await place(
-            of: url, in: statuses, besides: cache?.folder.id, queue: queue, listPath: listPath,
+            of: url, in: statuses, besides: cache?.folder.id, queue: queue,
             unread: { unread.append($0) })
         facts.unread += unread.filter { !facts.unread.contains($0) }
         return facts
@@ -102,19 +101,13 @@ package struct URLFacts: Sendable {
 extension URLFacts {
     /// The failures of a URL in a batch that does not keep all details, by line.
     private static func listedFailures(
-        _ url: String, _ status: BatchStatus, _ queue: PrefetchQueue, _ listPath: String?
+        _ url: String, _ status: BatchStatus, _ queue: PrefetchQueue
     ) async throws(PrefetchError) -> [FailureDetail] {
         var found: [FailureDetail] = []
-        func walk(_ path: String?) async throws(PrefetchError) {
-            try await FailureReader(queue: queue, status: status, listPath: path).forEach { failure in
-                if failure.url.hasBytes(of: url), failure.outcome != .cancelled { found.append(failure) }
-                return found.count < 1_000
-            }
+        try await FailureReader(queue: queue, status: status).forEach { failure in
+            if failure.url.hasBytes(of: url), failure.outcome != .cancelled { found.append(failure) }
+            return found.count < 1_000
         }
-        // The given list belongs to one batch; the others use their own.
-        if let listPath, (try? await walk(listPath)) != nil { return found }
-        found = []
-        try await walk(nil)
         return found
     }
 }

@@ -15,7 +15,7 @@ extension URLFacts {
     /// batches with images in other caches, newest first, as far as they can be read here.
     /// * `unread`: called for batches whose list cannot be read.
     static func place(
-        of url: String, in batches: [BatchStatus], besides cache: String?, queue: PrefetchQueue, listPath: String?,
+        of url: String, in batches: [BatchStatus], besides cache: String?, queue: PrefetchQueue,
         unread: (String) -> Void
     ) async throws(PrefetchError) -> Place? {
         for status in batches where status.counts.finished > status.counts.skipped {
@@ -25,7 +25,7 @@ extension URLFacts {
             }
             guard caches.all.contains(where: { $0.id != cache }) else { continue }
             do throws(PrefetchError) {
-                guard let (index, line) = try await index(of: url, status, queue, listPath) else { continue }
+                guard let (index, line) = try await index(of: url, status, queue) else { continue }
                 let found = try await outcome(index, of: status.id, queue, caches)
                 if let (outcome, cache) = found {
                     return Place(batch: status, line: line, outcome: outcome, cache: cache)
@@ -40,26 +40,16 @@ extension URLFacts {
 
     /// The index of the first entry with this URL, and its line.
     private static func index(
-        of url: String, _ status: BatchStatus, _ queue: PrefetchQueue, _ listPath: String?
+        of url: String, _ status: BatchStatus, _ queue: PrefetchQueue
     ) async throws(PrefetchError) -> (index: Int, line: Int)? {
-        func walk(_ path: String?) async throws(PrefetchError) -> (index: Int, line: Int)? {
-            var index = -1
-            var line: Int?
-            try await BatchEntries(of: status, queue: queue, listPath: path).forEach {
-                entry async throws(PrefetchError) in
-                index += 1
-                if entry.url.hasBytes(of: url) { line = entry.line }
-                return line == nil
-            }
-            return line.map { (index, $0) }
+        var index = -1
+        var line: Int?
+        try await BatchEntries(of: status, queue: queue).forEach { entry async throws(PrefetchError) in
+            index += 1
+            if entry.url.hasBytes(of: url) { line = entry.line }
+            return line == nil
         }
-        // The given list belongs to one batch; the others use their own.
-        if let listPath {
-            do throws(PrefetchError) { return try await walk(listPath) } catch {
-                guard error.kind == .notFound || error.kind == .unreadableList else { throw error }
-            }
-        }
-        return try await walk(nil)
+        return line.map { (index, $0) }
     }
 
     /// The outcome of an index and the cache of its image; nil without an image.

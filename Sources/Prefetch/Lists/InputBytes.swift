@@ -1,46 +1,115 @@
-internal import CZlib
 internal import Glibc
 
-/// The bytes of a file in pieces, uncompressed if it begins as gzip (RFC 1952). Concatenated gzip files are read as one.
+/// The bytes of a file or a pipe in pieces, uncompressed if they begin as gzip (RFC 1952).
 struct InputBytes: ~Copyable {
-    let path: String
-    private let file: gzFile
-    private var buffer = [UInt8](repeating: 0, count: 1 << 17)
+    private static let pieceSize = 1 << 17
 
-    /// - Throws: `notFound`, `unreadableList` with the reason, also for streams: each list is read twice.
-    init(path: String) throws(PrefetchError) {
-        self.path = path
-        try ListFile.requireRepeatable(path)
-        let descriptor = try ListFile.open(path)
-        guard let file = gzdopen(descriptor, "rb") else {
-            close(descriptor)
-            throw PrefetchError(.inputOutput, "cannot read \(path): no memory to unpack it")
-        }
-        self.file = file
-        gzbuffer(file, 1 << 17)
+    /// What came.
+    enum Piece {
+        case bytes(ArraySlice<UInt8>)
+        /// Nothing within the limit.
+        case nothing
+        case end
     }
 
-    deinit { gzclose_r(file) }
+    /// What it is called in messages, and in a command that the user can type.
+    let path: String
+    private let file: Int32
+    private var inflater: Inflater?
+    /// Bytes that were read and not returned.
+    private var rest: [UInt8] = []
+    private var isKnown = false
+    private var hasEnded = false
+    /// Bytes of the file that were read.
+    private(set) var place = 0
+
+    /// * `waiting`: see ``ListFile/open(_:waiting:)``.
+    /// - Throws: `notFound`, `unreadableList` with the reason.
+    init(path: String, waiting: () -> Void = {}) throws(PrefetchError) {
+        self.path = path
+        file = try ListFile.open(path, waiting: waiting)
+    }
+
+    /// Takes over a descriptor.
+    init(_ file: Int32, path: String) { (self.file, self.path) = (file, path) }
+
+    deinit { close(file) }
 
     /// Known after the first read.
-    var isPacked: Bool { gzdirect(file) == 0 }
+    var isPacked: Bool { inflater != nil }
 
-    /// Empty at the end.
+    /// Its length if it is a regular file.
+    var size: Int? {
+        var status = stat()
+        guard fstat(file, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return nil }
+        return Int(status.st_size)
+    }
+
+    /// The file, which has its bytes as they are.
+    func opened() -> OpenedList { OpenedList(fcntl(file, F_DUPFD_CLOEXEC, 0)) }
+
+    /// Waits for as long as it takes; empty at the end.
     /// - Throws: `unreadableList` if it cannot be read, or if the compressed data is cut or damaged.
     mutating func next() throws(PrefetchError) -> ArraySlice<UInt8> {
-        let count = buffer.withUnsafeMutableBytes { gzread(file, $0.baseAddress, UInt32($0.count)) }
-        var code: Int32 = 0
-        // zlib prefixes the file's name, which is the number of a descriptor here.
-        let said = gzerror(file, &code).map { String(cString: $0) } ?? ""
-        let reason = said.hasPrefix("<fd:") ? String(said.drop { $0 != " " }.dropFirst()) : said
-        // A truncated file returns its data first and fails at its end.
-        guard count >= 0, code == Z_OK || code == Z_STREAM_END else {
-            throw PrefetchError(
-                .unreadableList, "cannot read \(path): \(code == Z_ERRNO ? String(cString: strerror(errno)) : reason)",
-                hint: isPacked
-                    ? "it is damaged or not whole: gzip -t \(path)"
-                    : "give a text file with one URL a line, or - for standard input")
+        while true {
+            switch try next(waitLimit: -1) {
+            case .bytes(let bytes): return bytes
+            case .nothing: continue
+            case .end: return []
+            }
         }
-        return buffer[..<Int(count)]
+    }
+
+    /// * `waitLimit`: milliseconds for which it waits for bytes of a pipe; -1: for as long as it takes.
+    mutating func next(waitLimit: Int32) throws(PrefetchError) -> Piece {
+        while true {
+            if isKnown, !rest.isEmpty {
+                guard let inflater else {
+                    defer { rest = [] }
+                    return .bytes(rest[...])
+                }
+                guard let bytes = inflater.next(&rest) else { throw damaged(inflater.reason) }
+                if !bytes.isEmpty { return .bytes(bytes) }
+                continue
+            }
+            if hasEnded {
+                guard isKnown || rest.isEmpty else {
+                    isKnown = true
+                    continue
+                }
+                if let inflater, !inflater.isBetweenFiles { throw damaged("unexpected end of file") }
+                return .end
+            }
+            guard try read(waitLimit) else { return .nothing }
+            if !isKnown, rest.count > 1 {
+                isKnown = true
+                if rest.starts(with: [0x1F, 0x8B]) { inflater = try Inflater.make(for: path) }
+            }
+        }
+    }
+
+    /// False if nothing came.
+    private mutating func read(_ waitLimit: Int32) throws(PrefetchError) -> Bool {
+        var entry = pollfd(fd: file, events: Int16(POLLIN), revents: 0)
+        guard poll(&entry, 1, waitLimit) > 0 else { return false }
+        var buffer = [UInt8](repeating: 0, count: Self.pieceSize)
+        let count = buffer.withUnsafeMutableBytes { Glibc.read(file, $0.baseAddress, $0.count) }
+        if count < 0, errno == EINTR || errno == EAGAIN { return false }
+        guard count >= 0 else {
+            throw PrefetchError(
+                .unreadableList, "cannot read \(ListFile.name(of: path)): \(String(cString: strerror(errno)))",
+                hint: "give a text file with one URL a line, or - for standard input")
+        }
+        if count == 0 { hasEnded = true }
+        place += count
+        buffer.removeLast(buffer.count - count)
+        if rest.isEmpty { rest = buffer } else { rest += buffer }
+        return true
+    }
+
+    private func damaged(_ reason: String) -> PrefetchError {
+        PrefetchError(
+            .unreadableList, "cannot read \(ListFile.name(of: path)): \(reason)",
+            hint: "it is damaged or not whole: gzip -t \(ListFile.isNamed(path) ? path : "FILE")")
     }
 }

@@ -4,10 +4,17 @@ internal import Glibc
 struct LineReader: ~Copyable {
     /// Bytes that a line may have.
     static let longest = 16 << 20
+    private static let usualBuffer = 1 << 18
 
+    /// What it is called in messages.
     private let path: String
+    /// -1: all bytes are in the buffer.
     private let file: Int32
-    private var buffer = [UInt8](repeating: 0, count: 1 << 18)
+    /// Whose file it is; nil: the reader's own.
+    private let owner: OpenedList?
+    /// Where a file is read that others read too; nil: where it is.
+    private var place: Int?
+    private var buffer: [UInt8]
     private var start = 0
     private var end = 0
     private var atEnd = false
@@ -20,19 +27,36 @@ struct LineReader: ~Copyable {
     /// Opens a list that is read more than once.
     /// - Throws: `notFound` or `unreadableList` with the reason, the latter also for streams.
     init(path: String) throws(PrefetchError) {
-        self.path = path
+        (self.path, owner) = (path, nil)
         try ListFile.requireRepeatable(path)
         file = try ListFile.open(path)
+        buffer = [UInt8](repeating: 0, count: Self.usualBuffer)
+    }
+
+    /// Reads bytes instead of a file.
+    init(_ bytes: [UInt8], called path: String) {
+        (self.path, file, owner, buffer) = (path, -1, nil, bytes)
+        (end, atEnd) = (bytes.count, true)
+    }
+
+    /// Reads an open file from its start.
+    init(_ lines: OpenedList, called path: String) {
+        (self.path, file, owner, place) = (path, lines.descriptor, lines, 0)
+        buffer = [UInt8](repeating: 0, count: Self.usualBuffer)
     }
 
     /// Opens a file, a pipe, or `-` for standard input, for one pass.
     /// - Throws: `notFound` or `unreadableList` with the reason.
     init(once path: String) throws(PrefetchError) {
-        self.path = path
+        (self.path, owner) = (path, nil)
         file = try ListFile.open(path)
+        buffer = [UInt8](repeating: 0, count: Self.usualBuffer)
     }
 
-    deinit { close(file) }
+    deinit { if file >= 0, owner == nil { close(file) } }
+
+    /// The byte behind the line that was returned last.
+    var offset: Int { base + start }
 
     /// Continues at the start of a line.
     /// - Throws: `unreadableList` if the file is not seekable.
@@ -88,12 +112,17 @@ struct LineReader: ~Copyable {
 
     private mutating func fill() throws(PrefetchError) {
         let (from, capacity) = (end, buffer.count - end)
-        let count = buffer.withUnsafeMutableBytes { read(file, $0.baseAddress! + from, capacity) }
+        let place = place
+        let count = buffer.withUnsafeMutableBytes { bytes in
+            guard let place else { return read(file, bytes.baseAddress! + from, capacity) }
+            return pread(file, bytes.baseAddress! + from, capacity, place)
+        }
         guard count >= 0 else {
             if errno == EINTR { return }
             throw Self.failure(errno)
         }
         if count == 0 { atEnd = true }
+        if let place { self.place = place + count }
         observe?(buffer, end..<(end + count))
         end += count
     }

@@ -1,11 +1,12 @@
 internal import CZlib
 internal import Glibc
 
-/// A compressed copy of a list, made while its batch is fed: results of a batch do not hang on a file that people edit, move or delete.
+/// A compressed copy of a list, made while its batch is fed: results of a batch do not hang on a file that people edit, move or delete, and a
+/// pipe cannot be read again.
 ///
 /// It is named by the digest of the list and belongs to no batch: what has not been used for 90 days is removed when another one is made. A list
 /// larger than 1 GiB is not kept.
-package struct ListCopy: Sendable {
+package struct ListCopy: Sendable, Equatable {
     private static let longest = 1 << 30
     private static let lifetime = 90 * 86_400
     private static let endings = [".list.gz", ".list.txt"]
@@ -13,14 +14,10 @@ package struct ListCopy: Sendable {
     private let folder: String
     private let hash: String
 
-    init(of hash: String, in folder: String) { (self.folder, self.hash) = (folder, hash) }
-
-    /// By the path of one; nil if it is none.
-    init?(path: String) {
-        guard let slash = path.lastIndex(of: "/"), path.hasSuffix(Self.endings[0]) else { return nil }
-        folder = String(path[..<slash])
-        hash = String(path[path.index(after: slash)...].dropLast(Self.endings[0].count))
-        guard hash.utf8.count == 64, hash.utf8.allSatisfy(Self.isDigit) else { return nil }
+    /// Nil if the digest is none.
+    init?(of hash: String, in folder: String) {
+        guard !folder.isEmpty, hash.utf8.count == 64, hash.utf8.allSatisfy(Self.isDigit) else { return nil }
+        (self.folder, self.hash) = (folder, hash)
     }
 
     private static func isDigit(_ byte: UInt8) -> Bool {
@@ -29,15 +26,32 @@ package struct ListCopy: Sendable {
 
     var path: String { "\(folder)/\(hash)\(Self.endings[0])" }
 
+    /// A new path for the lines of what is no file of lines, as long as they are being read. It is removed like a copy.
+    static func newLines(in folder: String) -> String {
+        let words = (0..<4).map { _ in UInt64.random(in: 0 ... .max) }
+        return "\(folder)/\(words.map { String($0, radix: 16) }.joined())\(endings[1])"
+    }
+
+    /// Whether a path is one that ``newLines(in:)`` makes, of a file that only this user can have written.
+    static func isLines(_ path: String, in folder: String) -> Bool {
+        path.hasPrefix(folder + "/") && !path.dropFirst(folder.count + 1).contains("/") && path.hasSuffix(endings[1])
+            && isPrivate(folder, S_IFDIR) && isPrivate(path, S_IFREG)
+    }
+
     /// The list as a file of lines, unpacked when it is first wanted.
-    /// - Returns: nil if there is no copy, or it cannot be read or unpacked.
-    func unpacked() -> String? {
+    /// * `length`: the bytes whose digest it is named by.
+    /// - Returns: nil if there is no copy, it cannot be read or unpacked, or is another list.
+    func unpacked(_ length: Int) -> String? {
         let file = "\(folder)/\(hash)\(Self.endings[1])"
         // The path is from Redis: only what this user has written, where nobody else writes, is a copy.
-        guard Self.isPrivate(folder, S_IFDIR), Self.isPrivate(path, S_IFREG) else { return nil }
-        // The time of its last use.
+        guard Self.isPrivate(folder, S_IFDIR) else { return nil }
+        if Self.isPrivate(file, S_IFREG) {
+            // The time of its last use.
+            utimensat(AT_FDCWD, file, nil, 0)
+            return file
+        }
+        guard Self.isPrivate(path, S_IFREG) else { return nil }
         utimensat(AT_FDCWD, path, nil, 0)
-        if utimensat(AT_FDCWD, file, nil, 0) == 0 { return file }
         let temporary = "\(file).\(getpid())"
         let descriptor = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard descriptor >= 0 else { return nil }
@@ -46,7 +60,9 @@ package struct ListCopy: Sendable {
             return nil
         }
         let isWhole = Self.unpack(path, to: output)
-        guard fclose(output) == 0, isWhole, rename(temporary, file) == 0 else {
+        guard fclose(output) == 0, isWhole, ListDigest.hex(ofFile: temporary, upTo: length) == hash,
+            rename(temporary, file) == 0
+        else {
             unlink(temporary)
             return nil
         }
@@ -75,20 +91,20 @@ package struct ListCopy: Sendable {
         }
     }
 
-    /// Writes the copy of a list that is being read; nil if there is one already.
+    /// Writes the copy of a list that is being read.
     ///
     /// What cannot be written, on a full disk, is left out: the list is still where it was.
     final class Writer {
-        private let copy: ListCopy
+        private let folder: String
         private let temporary: String
         private var file: gzFile?
         private var count = 0
 
-        init?(_ copy: ListCopy) {
-            (self.copy, temporary) = (copy, "\(copy.path).\(getpid())")
-            guard access(copy.path, F_OK) != 0 else { return nil }
-            ListCopy.removeOld(in: copy.folder)
-            let descriptor = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        init?(in folder: String) {
+            self.folder = folder
+            temporary = "\(folder)/\(getpid())-\(UInt32.random(in: 0 ... .max))\(ListCopy.endings[0]).part"
+            ListCopy.removeOld(in: folder)
+            let descriptor = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
             guard descriptor >= 0 else { return nil }
             // The fastest level: lists of URLs shrink to a sixth with it.
             file = gzdopen(descriptor, "wb1")
@@ -103,11 +119,15 @@ package struct ListCopy: Sendable {
             if count > ListCopy.longest || gzwrite(file, base, UInt32(bytes.count)) != Int32(bytes.count) { abandon() }
         }
 
-        /// Every byte of the list was written.
-        func finish() {
-            guard let file else { return }
+        /// Every byte of the list was written; returns whether there is a copy now.
+        func finish(_ hash: String) -> Bool {
+            guard let file, let copy = ListCopy(of: hash, in: folder) else { return false }
             self.file = nil
-            if gzclose(file) != Z_OK || rename(temporary, copy.path) != 0 { unlink(temporary) }
+            guard gzclose(file) == Z_OK, rename(temporary, copy.path) == 0 else {
+                unlink(temporary)
+                return false
+            }
+            return true
         }
 
         private func abandon() {

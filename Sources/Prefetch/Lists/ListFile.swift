@@ -24,12 +24,18 @@ package enum ListFile {
         descriptor(path) == STDIN_FILENO ? standardInput : PathText.shown(path)
     }
 
+    /// What a batch says that a stream was.
+    static func streamName(_ path: String) -> String {
+        guard let descriptor = descriptor(path) else { return PathText.resolved(path) ?? path }
+        return descriptor == STDIN_FILENO ? "-" : "pipe"
+    }
+
     /// Whether a name in messages is a path that another command can read.
     static func isNamed(_ name: String) -> Bool { name != standardInput && descriptor(name) == nil }
 
     /// The name of a list's copy, and so of the batch: the file's name, `stdin` or `pipe`.
     package static func stem(of path: String) -> String {
-        guard let descriptor = descriptor(path) else { return URLList(path: path, total: 0, hash: "").stem }
+        guard let descriptor = descriptor(path) else { return URLList.stem(of: path) }
         return descriptor == STDIN_FILENO ? "stdin" : "pipe"
     }
 

@@ -10,10 +10,7 @@ enum ListGuess {
 
     private static func guess(_ head: [UInt8], path: String) -> (what: String, hint: String) {
         if head.starts(with: "PAR1".utf8) {
-            return (
-                "a Parquet file",
-                "write its column of URLs as text, for example: duckdb -noheader -list -c \"select url from '\(path)'\" > urls.txt"
-            )
+            return ("a Parquet file", "it is read as a file: give its path, and not a pipe")
         }
         if head.starts(with: [0x1F, 0x8B]) {
             return ("gzip data", "unpack it first: zcat \(path) | prefetch-coord run -")

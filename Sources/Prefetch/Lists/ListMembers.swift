@@ -47,8 +47,12 @@ struct ListMembers {
 
     private mutating func rewritten(_ line: [UInt8]) throws(PrefetchError) -> [UInt8] {
         let start = line.firstIndex { $0 == UInt8(ascii: "{") } ?? 0
-        guard line[..<start].allSatisfy({ [0x20, 0x09, 0xEF, 0xBB, 0xBF].contains($0) }),
-            var object = JSONLine.object(Array(line[start...]))
+        guard line[..<start].allSatisfy({ [0x20, 0x09, 0xEF, 0xBB, 0xBF].contains($0) }) else { return line }
+        if let plain = plain(Array(line[start...])) {
+            guard plain.count <= LineReader.longest else { throw LineReader.tooLong(number, name) }
+            return plain + [UInt8(ascii: "\n")]
+        }
+        guard var object = JSONLine.object(Array(line[start...]))
         else { return line }
         let url = JSONLine(Array(line[start...]))?.urlMember
         var columns: [String: JSONValue] = [:]
@@ -68,5 +72,33 @@ struct ListMembers {
         // Escapes take room.
         guard bytes.count <= LineReader.longest else { throw LineReader.tooLong(number, name) }
         return bytes + [UInt8(ascii: "\n")]
+    }
+
+    /// Without Foundation's coders; nil of a line that is odd, or has columns already.
+    private mutating func plain(_ line: [UInt8]) -> [UInt8]? {
+        guard let members = JSONMembers(line), members["columns"] == nil, let url = JSONLine(line)?.urlMember else {
+            return nil
+        }
+        var columns: [(name: String, value: [UInt8])] = []
+        var moved: Set<ByteText> = []
+        for name in kept {
+            guard let member = members[name] else { continue }
+            found.insert(name)
+            let text =
+                switch member.kind {
+                case .string: Array(members.raw(member))
+                case .null: JSONMembers.quoted([])
+                case .number, .literal, .array, .object: JSONMembers.quoted(members.raw(member))
+                }
+            columns.append((name, text))
+            if !JSONLine.members.contains(name), !name.hasBytes(of: url) { moved.insert(ByteText(name)) }
+        }
+        var all = members.members.filter { !moved.contains(ByteText($0.name)) }.map {
+            (name: $0.name, value: Array(members.raw($0)))
+        }
+        if !columns.isEmpty {
+            all.append(("columns", ImportedLine.object(columns.sorted { ByteText($0.name) < ByteText($1.name) })))
+        }
+        return ImportedLine.object(all.sorted { ByteText($0.name) < ByteText($1.name) })
     }
 }

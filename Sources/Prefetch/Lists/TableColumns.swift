@@ -2,6 +2,8 @@ struct TableColumns: Equatable {
     /// The columns of URLs, and of required digests.
     var url: Int, sha256: Int?
     var kept: [(name: String, column: Int)]
+    /// The column of captions, if it is kept without being asked for.
+    private(set) var caption: String?
     /// False if the first row has a URL.
     var hasHeader: Bool
 
@@ -19,7 +21,7 @@ struct TableColumns: Equatable {
 
     /// * `first`: the first row; `rows`: those behind it, where a column with URLs is looked for if none is called so.
     /// - Throws: `unreadableList` if a column is missing, with those that exist.
-    init(_ first: [String], _ rows: [[String]] = [], _ options: ListImport.Options) throws(PrefetchError) {
+    init(_ first: [String], _ rows: [[String]] = [], _ options: ListInput.Options) throws(PrefetchError) {
         let isURL = first.map { URLLines.isURL($0) }
         let isNamed = !isURL.contains(true)
         hasHeader = isNamed
@@ -63,5 +65,17 @@ struct TableColumns: Equatable {
             }
             kept.append((name, place))
         }
+        guard hasHeader, let place = Self.caption(first), !([url] + [sha256].compactMap(\.self)).contains(place),
+            !kept.contains(where: { $0.column == place || $0.name == first[place] })
+        else { return }
+        caption = first[place]
+        kept.append((first[place], place))
+    }
+
+    /// What columns of captions are called, in any case; the likeliest first.
+    static let captions = ["caption", "text", "alt"]
+
+    private static func caption(_ names: [String]) -> Int? {
+        captions.lazy.compactMap { caption in names.firstIndex { $0.lowercased() == caption } }.first
     }
 }

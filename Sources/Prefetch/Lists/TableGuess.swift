@@ -13,7 +13,7 @@ enum TableGuess {
 
     /// The separator of what is known to be a table.
     /// * `usual`: that of its name.
-    static func separator(_ head: ArraySlice<UInt8>, usual: UInt8, _ options: ListImport.Options) -> Separator {
+    static func separator(_ head: ArraySlice<UInt8>, usual: UInt8, _ options: ListInput.Options) -> Separator {
         if let said = said(head) { return said }
         return find(head, [tab, usual, comma, semicolon], options, usual: usual) ?? Separator(byte: usual)
     }
@@ -26,7 +26,7 @@ enum TableGuess {
         // A URL, an object or a comment begins a list; other brackets are of nothing that can be read.
         guard let byte = first.first, !"#{[<".utf8.contains(byte), URLList.entry(first, number: 1)?.isInvalid == true
         else { return nil }
-        return find(head, [tab, comma, semicolon], ListImport.Options(), usual: nil)
+        return find(head, [tab, comma, semicolon], ListInput.Options(), usual: nil)
     }
 
     /// What the first line says of it.
@@ -41,7 +41,7 @@ enum TableGuess {
 
     /// * `usual`: the separator of a table's name; nil: nothing says that it is one.
     private static func find(
-        _ head: ArraySlice<UInt8>, _ candidates: [UInt8], _ options: ListImport.Options, usual: UInt8?
+        _ head: ArraySlice<UInt8>, _ candidates: [UInt8], _ options: ListInput.Options, usual: UInt8?
     ) -> Separator? {
         var tables: [(separator: UInt8, rows: [[String]])] = []
         for separator in candidates where !tables.contains(where: { $0.separator == separator }) {
@@ -64,7 +64,7 @@ enum TableGuess {
     }
 
     /// Whether a first row names its URLs, or has one.
-    private static func isClear(_ first: [String], _ separator: UInt8, _ options: ListImport.Options) -> Bool {
+    private static func isClear(_ first: [String], _ separator: UInt8, _ options: ListInput.Options) -> Bool {
         if let word = options.urlColumn {
             return Int(word).map { $0 <= first.count } ?? first.contains { $0.lowercased() == word.lowercased() }
         }

@@ -9,72 +9,69 @@ package struct URLList: Sendable, Equatable {
     static let longestURL = 65_536
 
     package var path: String
-    /// Absolute paths of the files it was made of; none where it is the file itself.
+    /// The beginning of batch ids.
+    package var stem: String
+    /// What it was made of: absolute paths of files, or what a pipe is called; none where it is the file itself.
     package var sources: [String] = []
-    /// Number of entries, including invalid ones.
+    /// Number of entries, including invalid ones; 0 where not all of it was read.
     package var total: Int
     /// Number of lines, including those without an entry.
     package var lines: Int
-    /// Hex SHA-256 of the file's bytes.
+    /// Hex SHA-256 of the bytes that were read, and their number.
     package var hash: String
-    /// The folder that gets a copy while the list is fed; nil: none.
-    private var copies: String?
+    var bytes = 0
+    /// Whether these are all.
+    var isWhole = true
+    /// Hex SHA-256 of its beginning, by which it is found again in another place.
+    package var head = ""
+    var mark: FileMark?
+    /// The folder with copies of lists that gets one of it while it is fed; nil: none.
+    var copies: String?
     /// The union of options of single lines.
     package private(set) var lineOptions: WebImageOptions = []
     package private(set) var unknownMembers = UnknownMembers()
 
     /// Reads the whole list once, in constant memory: its total and hash.
     ///
-    /// * `most`: it is read no further than to so many entries; its hash is that of no list then.
-    /// * `origin`: what it was made of, where that is something else, and what that was called; it is named where there are no URLs in
-    ///   it.
     /// - Throws: `notFound`, `unreadableList`; the latter also where none of the first 200 entries is a URL, with a hint that
     ///   names what the file looks like, and where a line is not of the format, asks for what there is not, or has a member whose name is
     ///   nearly one that asks something.
-    package init(
-        path: String, format: ListFormat = .auto, most: Int? = nil,
-        origin: (name: String, input: ListImport?)? = nil
-    ) throws(PrefetchError) {
-        self.path = path
+    package init(path: String, format: ListFormat = .auto) throws(PrefetchError) {
+        (self.path, stem) = (path, Self.stem(of: path))
+        mark = FileMark(path: path)
         var reader = try LineReader(path: path)
         let hasher = SHA256Hasher()
-        var head: [UInt8] = []
+        var first: [UInt8] = []
         reader.observe = { bytes, range in
             bytes.withUnsafeBytes { hasher.update(UnsafeRawBufferPointer(rebasing: $0[range])) }
-            if head.count < 4096 { head += bytes[range].prefix(4096 - head.count) }
+            if first.count < 4096 { first += bytes[range].prefix(4096 - first.count) }
         }
         var checks = ListChecks()
         while let line = try reader.next() {
             guard Self.isEntry(line) else { continue }
-            if checks.total == most || checks.isNoList { break }
+            if checks.isNoList { break }
             try checks.add(line, number: reader.lineNumber, format)
         }
-        if checks.total > 0 && !checks.hasURLs {
-            throw ListGuess.error(path: origin?.name ?? path, head: origin?.input?.head ?? head)
-        }
+        if checks.total > 0 && !checks.hasURLs { throw ListGuess.error(path: path, head: first) }
         (total, lineOptions, unknownMembers) = (checks.total, checks.lineOptions, checks.unknownMembers)
         lines = reader.lineNumber
         hash = hasher.finishedHex()
+        bytes = reader.offset
     }
 
     /// A list with known total and hash whose lines are all entries.
     package init(path: String, total: Int, hash: String) {
-        (self.path, self.total, self.lines, self.hash) = (path, total, total, hash)
+        (self.path, stem) = (path, Self.stem(of: path))
+        (self.total, lines, self.hash) = (total, total, hash)
     }
-
-    /// Its copy, where one is made.
-    var copy: ListCopy? { copies.map { ListCopy(of: hash, in: $0) } }
-
-    /// Has a copy made in a folder while the list is fed, unless it is in that folder itself.
-    package mutating func keepCopy(in folder: String) { copies = path.hasPrefix(folder + "/") ? nil : folder }
 
     /// The path for other processes on this machine.
     package var absolutePath: String {
         PathText.resolved(path) ?? path
     }
 
-    /// The file's name without folder and extension, reduced to the characters of a batch id.
-    package var stem: String {
+    /// A file's name without folder and extension, reduced to the characters of a batch id.
+    static func stem(of path: String) -> String {
         let name = path.split(separator: "/").last.map(String.init) ?? "list"
         let base = name.firstIndex(of: ".").map { String(name[..<$0]) } ?? name
         let kept = base.utf8.map { byte in
@@ -84,25 +81,18 @@ package struct URLList: Sendable, Equatable {
     }
 
     /// Calls `body` with each entry from index `first` on, until it returns false.
-    /// * `copy`: gets a copy of the file, where it is read to its end.
     /// - Throws: `unreadableList` if the file cannot be read (any more).
     package func forEach(
-        from first: Int = 0, copy: ListCopy? = nil, _ body: (PrefetchJob.Entry) async throws(PrefetchError) -> Bool
+        from first: Int = 0, _ body: (PrefetchJob.Entry) async throws(PrefetchError) -> Bool
     ) async throws(PrefetchError) {
         var reader = try LineReader(path: path)
-        let writer = copy.flatMap { ListCopy.Writer($0) }
-        if let writer {
-            reader.observe = { bytes, range in
-                bytes.withUnsafeBytes { writer.write(UnsafeRawBufferPointer(rebasing: $0[range])) }
-            }
-        }
         var index = 0
         while let line = try reader.next() {
-            guard let entry = Self.entry(line, number: reader.lineNumber) else { continue }
+            guard Self.isEntry(line) else { continue }
             index += 1
-            if index > first, try await !body(entry) { return }
+            guard index > first, let entry = Self.entry(line, number: reader.lineNumber) else { continue }
+            if try await !body(entry) { return }
         }
-        writer?.finish()
     }
 
     /// Whether a line is an entry, good or bad: not blank and no comment.

@@ -28,13 +28,16 @@ package struct ListFeeder: Sendable {
     private let batch: String
     private let window: String
     private let jobSize: Int?
+    /// Whether the list of a sealed batch has grown.
+    private let hasGrown: Bool
     /// Settles hits at once; nil: left to workers.
     private let hits: CacheHits?
 
     /// * `window`: `auto`, `all`, or the number of waiting jobs in Redis at which pushes wait; one push has up to 64. Unless it is `all`
     ///   they take at most 24 MiB there.
     /// * `jobSize`: URLs per job, 1 to 256; nil: a 64th of the list, so that a short list spreads over all workers, and at least 4: a job
-    ///   costs Redis and its worker as much as ten URLs. Of a pipe a 64th of what has come.
+    ///   costs Redis and its worker as much as ten URLs. Of a pipe a 64th of what has come, of another list that is not read
+    ///   yet a 64th of what it probably has.
     package init(
         queue: PrefetchQueue, list: URLList, batch: String, window: String = "auto", jobSize: Int? = nil,
         hits: CacheHits? = nil
@@ -45,11 +48,13 @@ package struct ListFeeder: Sendable {
     }
 
     /// * `of`: name of the entries' source, for messages.
+    /// * `hasGrown`: whether the batch was sealed, and its list has more lines now.
     package init(
         queue: PrefetchQueue, entries: BatchEntries, of name: String, batch: String, window: String = "auto",
-        jobSize: Int? = nil, hits: CacheHits? = nil
+        jobSize: Int? = nil, hasGrown: Bool = false, hits: CacheHits? = nil
     ) {
         self.hits = hits
+        self.hasGrown = hasGrown
         self.queue = queue
         self.entries = entries
         self.name = name
@@ -60,7 +65,7 @@ package struct ListFeeder: Sendable {
 
     /// Of a job that begins with the URL of an index.
     private func jobSize(at index: Int) -> Int {
-        let usual = max(Self.minCount, ((entries.total ?? index) + 63) / 64)
+        let usual = max(Self.minCount, ((entries.total ?? max(index, entries.estimate)) + 63) / 64)
         return min(PrefetchJob.maxCount, max(1, jobSize ?? usual))
     }
 
@@ -83,8 +88,9 @@ package struct ListFeeder: Sendable {
             var said: Wait?
             func offer() async throws(PrefetchError) -> Bool {
                 while push.count > 0 {
+                    guard !Task.isCancelled else { throw Self.stopped }
                     let part = push.first(most)
-                    switch try await send(part.offset, part.count, part.payloads()) {
+                    switch try await send(part.offset, part.count, part.payloads(), progress(to: part)) {
                     case .result(.pushed(let count)):
                         try await settleHits(of: part.jobs, in: identity)
                         pushed(count)
@@ -107,27 +113,36 @@ package struct ListFeeder: Sendable {
                 }
                 return true
             }
-            try await entries.forEach(from: from) { entry async throws(PrefetchError) in
-                push.append(entry, batch: batch, jobSize: jobSize(at: push.offset + push.count))
-                return push.isLarge ? try await offer() : true
-            } waiting: { () async throws(PrefetchError) in
-                if push.count > 0 { return try await offer() }
-                guard ContinuousClock.now - told > .seconds(1) else { return true }
-                told = .now
-                // Says that the feeder lives, and asks whether the batch does.
-                guard case .result(let other) = try await send(push.offset, 0, []), other != .pushed(push.offset)
-                else { return true }
-                result = other
-                return false
+            do throws(PrefetchError) {
+                try await entries.feed(from: from) { entry, end async throws(PrefetchError) in
+                    push.append(entry, end, batch: batch, jobSize: jobSize(at: push.offset + push.count))
+                    return push.isLarge ? try await offer() : true
+                } waiting: { () async throws(PrefetchError) in
+                    if push.count > 0 { return try await offer() }
+                    guard ContinuousClock.now - told > .seconds(1) else { return true }
+                    told = .now
+                    // Says that the feeder lives, and asks whether the batch does.
+                    guard case .result(let other) = try await send(push.offset, 0, []), other != .pushed(push.offset)
+                    else { return true }
+                    result = other
+                    return false
+                }
+            } catch {
+                // What comes before a line that is none of a list is queued.
+                if error.kind == .unreadableList { _ = try await offer() }
+                throw error
             }
             if result == nil, push.count > 0 { _ = try await offer() }
             if result == nil {
-                let (count, hash) = (push.offset, entries.hash)
+                let (count, read) = (push.offset, entries.read)
                 if let total = entries.total, count != total { throw changed(count: count, before: total) }
                 result = try await bridgingErrors { () async throws(RedisError) in
-                    try await queue.batches.seal(batch: batch, total: count, hash: hash)
+                    try await queue.batches.seal(batch: batch, total: count, length: read.length, hash: read.hash)
                 }
-                if case .pushed = result { return .sealed }
+                if case .pushed = result {
+                    entries.finish()
+                    return .sealed
+                }
             }
             switch result {
             case .at(let count): from = count
@@ -155,12 +170,22 @@ package struct ListFeeder: Sendable {
         case result(QueueBatches.PushResult)
     }
 
+    /// What an open batch notes of its list with these jobs.
+    private func progress(to part: PendingPush) -> QueueBatches.ListProgress {
+        var progress = QueueBatches.ListProgress()
+        progress.hasGrown = hasGrown
+        guard entries.total == nil, let hash = entries.digest(upTo: part.end) else { return progress }
+        (progress.estimate, progress.length, progress.hash) = (entries.estimate, part.end, hash)
+        return progress
+    }
+
     private func send(
-        _ offset: Int, _ count: Int, _ jobs: [[UInt8]]
+        _ offset: Int, _ count: Int, _ jobs: [[UInt8]],
+        _ list: QueueBatches.ListProgress = QueueBatches.ListProgress()
     ) async throws(PrefetchError) -> Answer {
         do throws(RedisError) {
             let result = try await queue.batches.push(
-                batch: batch, offset: offset, window: window, count: count, jobs: jobs)
+                batch: batch, offset: offset, window: window, count: count, list: list, jobs: jobs)
             return result == .full ? .wait(.window) : .result(result)
         } catch {
             // A full Redis refuses PUSH and still drains: the same back-pressure as a full window.
@@ -197,15 +222,19 @@ package struct ListFeeder: Sendable {
 
     private func pause(_ milliseconds: Int) async throws(PrefetchError) {
         do { try await Task.sleep(for: .milliseconds(milliseconds)) } catch {
-            throw PrefetchError(.stopped, "stopped before the whole list was queued")
+            throw Self.stopped
         }
     }
+
+    private static let stopped = PrefetchError(.stopped, "stopped before the whole list was queued")
 }
 
 private struct PendingPush {
     private(set) var offset: Int
     private(set) var count = 0
     private(set) var jobs: [PrefetchJob] = []
+    /// The byte of the list behind the last entry of each job.
+    private var ends: [Int] = []
     private var bytes = 0
     private var jobBytes = 0
 
@@ -215,13 +244,18 @@ private struct PendingPush {
     var isLarge: Bool { jobsAreFull && (jobs.count >= 64 || bytes >= 1 << 18) }
     private var jobsAreFull = false
 
-    mutating func append(_ entry: PrefetchJob.Entry, batch: String, jobSize: Int) {
+    /// The byte of the list behind its last entry.
+    var end: Int { ends.last ?? 0 }
+
+    mutating func append(_ entry: PrefetchJob.Entry, _ end: Int, batch: String, jobSize: Int) {
         if jobs.isEmpty || jobsAreFull {
             var job = PrefetchJob(batch: batch, base: offset + count, entries: [])
             job.entries.reserveCapacity(jobSize)
             jobs.append(job)
+            ends.append(end)
             jobBytes = 0
         }
+        ends[ends.count - 1] = end
         jobs[jobs.count - 1].entries.append(entry)
         count += 1
         bytes += entry.byteCount
@@ -233,7 +267,7 @@ private struct PendingPush {
     func first(_ most: Int) -> PendingPush {
         guard jobs.count > most else { return self }
         var part = PendingPush(offset: offset)
-        part.jobs = Array(jobs.prefix(most))
+        (part.jobs, part.ends) = (Array(jobs.prefix(most)), Array(ends.prefix(most)))
         part.count = part.jobs.reduce(0) { $0 + $1.entries.count }
         return part
     }
@@ -242,6 +276,7 @@ private struct PendingPush {
     mutating func drop(_ part: PendingPush) {
         guard part.jobs.count < jobs.count else { return self = PendingPush(offset: offset + count) }
         jobs.removeFirst(part.jobs.count)
+        ends.removeFirst(part.jobs.count)
         offset += part.count
         count -= part.count
     }

@@ -3,8 +3,6 @@ internal import WebImage
 
 package struct NewBatch: Sendable {
     package var list: URLList
-    /// Whether the list comes from a pipe: its total and hash are known when it is sealed.
-    package var isOpen = false
     package var settings = BatchSettings()
     /// The most details of skipped URLs it keeps.
     package var keepDetails = 100_000
@@ -30,15 +28,16 @@ package struct NewBatch: Sendable {
         var fields =
             [
                 ("total", String(list.total)), ("list", list.absolutePath), ("hash", list.hash),
-                ("details", String(keepDetails)), ("host", ThisHost.name),
+                ("length", String(list.bytes)), ("details", String(keepDetails)), ("host", ThisHost.name),
             ] + settings.fields
+        if !list.head.isEmpty { fields.append(("head", list.head)) }
+        if let mark = list.mark { fields.append(("mark", mark.text)) }
         if !list.sources.isEmpty {
             fields.append(("sources", list.sources.joined(separator: "\0")))
         }
-        if let copy = list.copy { fields.append(("copy", copy.path)) }
-        if isOpen { fields.append(("open", "1")) }
-        // The file of a pipe has a name of its own already.
-        let wanted = name ?? (isOpen ? list.stem : list.usualBatchID)
+        if let copies = list.copies { fields.append(("copies", copies)) }
+        if !list.isWhole { fields.append(("open", "1")) }
+        let wanted = name ?? list.usualBatchID
         let nonce = "\(UInt64.random(in: 0...UInt64.max))-\(UInt64.random(in: 0...UInt64.max))"
         let opened: QueueBatches.Opened?
         do throws(RedisError) {
@@ -57,5 +56,9 @@ package struct NewBatch: Sendable {
 }
 
 extension URLList {
-    package var usualBatchID: String { "\(stem)-\(hash.prefix(8))" }
+    /// Of a pipe that goes on without a digest, which would be one of what happened to come first.
+    package var usualBatchID: String {
+        isWhole || mark != nil || !head.isEmpty && !sources.contains { $0 == "-" || $0 == "pipe" }
+            ? "\(stem)-\(hash.prefix(8))" : stem
+    }
 }

@@ -14,8 +14,6 @@ struct BatchOutput: Sendable {
     let cache: String
     /// What is looked up behind it.
     var readOnly: [String] = []
-    /// Where the list is now, if not where it was read.
-    var listPath: String?
     /// Manifests of the same batch from other machines.
     var merged: [String] = []
 
@@ -24,7 +22,7 @@ struct BatchOutput: Sendable {
     func write(_ id: String, to target: Target) async throws(PrefetchError) {
         let disk = try CacheOpening.forReading(cache, readOnly)
         let chain = try await BatchChain.read(id, queue: queue)
-        let export = try await BatchExport(chain, queue: queue, cache: disk, listPath: listPath)
+        let export = try await BatchExport(chain, queue: queue, cache: disk)
         let others = try ManifestMerge(merged, shown: ShownURL.url)
         switch target {
         case .text(let text, let path): try await write(text, of: export, others, to: path)
@@ -47,11 +45,11 @@ struct BatchOutput: Sendable {
     func check(_ id: String, _ target: Target, overwrites: Bool) async throws(PrefetchError) {
         guard case .text(_, let path?) = target else { return }
         let chain = try await BatchChain.read(id, queue: queue)
-        try ReplacedFile.refuse(path, over: Self.lists(of: chain) + [listPath].compactMap { $0 })
+        try ReplacedFile.refuse(path, over: Self.lists(of: chain))
         guard !overwrites, ReplacedFile(path) != nil else { return }
         try await target.check(
             overwrites: overwrites, lists: [],
-            entries: try await BatchEntries(of: chain.root, queue: queue, listPath: listPath))
+            entries: try await BatchEntries(of: chain.root, queue: queue))
     }
 
     /// The files that are the lists of a chain, and those they were made of.

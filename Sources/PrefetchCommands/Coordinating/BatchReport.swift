@@ -6,8 +6,6 @@ internal import Redis
 struct BatchReport: Sendable {
     let queue: PrefetchQueue
     let id: String
-    /// Where the list is now, if not where it was read.
-    var listPath: String?
 
     /// * `path`: nil is standard output.
     /// - Throws: `configuration` for a terminal; `cacheUnavailable` where the file cannot be written.
@@ -32,7 +30,7 @@ struct BatchReport: Sendable {
     /// Checks that a page may replace the file in its place.
     private func check(_ path: String, overwrites: Bool) async throws {
         let chain = try await BatchChain.read(id, queue: queue)
-        try ReplacedFile.refuse(path, over: BatchOutput.lists(of: chain) + [listPath].compactMap { $0 })
+        try ReplacedFile.refuse(path, over: BatchOutput.lists(of: chain))
         guard !overwrites, let file = ReplacedFile(path) else { return }
         guard HTMLPage.isPage(file.head(4096), titled: BatchPage.title(of: id)) else {
             throw file.refusal("a report of this batch")
@@ -53,12 +51,12 @@ struct BatchReport: Sendable {
     private func failures(_ status: BatchStatus) async throws -> [FailureDetail] {
         var failures: [FailureDetail] = []
         do throws(PrefetchError) {
-            try await FailureReader(queue: queue, status: status, listPath: listPath).forEach { failure in
+            try await FailureReader(queue: queue, status: status).forEach { failure in
                 failures.append(failure)
                 return failures.count < BatchPage.maxFailures
             }
         } catch {
-            guard listPath == nil, error.kind == .notFound || error.kind == .unreadableList else { throw error }
+            guard error.kind == .notFound || error.kind == .unreadableList else { throw error }
             // Some skipped URLs have only an outcome, and the list is gone: show those with details.
             failures = try await queue.results.someFailures(of: id, most: BatchPage.maxFailures)
                 .sorted { $0.key < $1.key }.map(\.value)

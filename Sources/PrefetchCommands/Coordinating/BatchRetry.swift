@@ -17,8 +17,6 @@ struct BatchRetry: Sendable {
     let feeding: PrefetchQueue
     /// The batch, or the beginning of its name; nil for the newest.
     let name: String?
-    /// Where its list is now, if not where it was read.
-    let listPath: String?
     /// The names of the settings that differ from the earlier batch, and their values.
     var given: Set<String> = [], changes = BatchSettings()
 
@@ -44,7 +42,7 @@ struct BatchRetry: Sendable {
             }
             guard newest.counts.skipped > 0 else { return .nothing(newest) }
             // Before there is a batch: one whose lines cannot be read could never be fed.
-            let entries = BatchEntries(skippedOf: newest, queue: queue, listPath: listPath)
+            let entries = BatchEntries(skippedOf: newest, queue: queue)
             try await entries.forEach { _ async throws(PrefetchError) in false }
             let made: String?
             do throws(RedisError) {
@@ -64,7 +62,7 @@ struct BatchRetry: Sendable {
     }
 
     private func opened(_ id: String, parent: BatchStatus, isFed: Bool) -> OpenBatch {
-        let entries = BatchEntries(skippedOf: parent, queue: feeding, listPath: listPath)
+        let entries = BatchEntries(skippedOf: parent, queue: feeding)
         let feeder = ListFeeder(queue: feeding, entries: entries, of: "what \(parent.id) skipped", batch: id)
         return OpenBatch(id: id, total: parent.counts.skipped) { waiting async throws(PrefetchError) in
             isFed ? .sealed : try await feeder.feed(waiting: waiting)
@@ -74,7 +72,7 @@ struct BatchRetry: Sendable {
     private static func runs(_ status: BatchStatus) -> PrefetchError {
         PrefetchError(
             .stopped,
-            "\(TerminalText.escaped(status.id)) is still running: \(Wording.count(status.counts.finished)) of \(Wording.count(status.total)) finished",
+            "\(TerminalText.escaped(status.id)) is still running: \(Wording.count(status.counts.finished)) of \(status.totalText) finished",
             hint: "retry when it is done, or end it first: prefetch-coord cancel \(status.id)")
     }
 }

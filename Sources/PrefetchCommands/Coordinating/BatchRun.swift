@@ -20,7 +20,7 @@ struct BatchRun: Sendable {
 
     /// A run of a list.
     init(
-        command: RunCommand, list: URLList, batch: BatchSettings, fetch: FetchSettings, workerCount: Int,
+        command: RunCommand, list: ListStream, batch: BatchSettings, fetch: FetchSettings, workerCount: Int,
         report: (@Sendable (PrefetchQueue, BatchStatus) async throws -> Int32)? = nil
     ) {
         settings = command.settings(fetch, workers: workerCount)
@@ -98,8 +98,8 @@ struct BatchRun: Sendable {
             let finished = status.counts.finished
             throw PrefetchError(
                 .stopped,
-                "stopped at \(Wording.share(finished, of: status.total)): \(Wording.count(finished)) of "
-                    + "\(Wording.count(status.total)) finished, nothing is lost",
+                "stopped\(status.shareText.map { " at \($0)" } ?? ""): \(Wording.count(finished)) of "
+                    + "\(status.totalText) finished, nothing is lost",
                 hint: "the same command again continues")
         }
         return try await finish(queue, status, stop)
@@ -124,14 +124,14 @@ struct BatchRun: Sendable {
 
     /// Before a retry is queued; of a list it was looked before there was a Redis.
     private func checkOutputs(_ queue: PrefetchQueue) async throws {
-        guard case .skipped(let name, _, _, _) = source, !settings.outputs.isEmpty else { return }
+        guard case .skipped(let name, _, _) = source, !settings.outputs.isEmpty else { return }
         let id = try await queue.catalog.resolve(name)
         for target in settings.outputs { try await output(queue).check(id, target, overwrites: settings.overwrites) }
     }
 
     private func output(_ queue: PrefetchQueue) -> BatchOutput {
         BatchOutput(
-            queue: queue, cache: settings.cache, readOnly: settings.fetch.readOnlyCaches, listPath: listPath)
+            queue: queue, cache: settings.cache, readOnly: settings.fetch.readOnlyCaches)
     }
 
     /// Runs the workers, feeds, follows and watches for signals until one of them ends the run; then no worker is left.
@@ -262,7 +262,7 @@ package enum VerifiedRun {
     /// * `words`: the arguments of `run`, `list` their list.
     /// * `judge`: prints its own summary of the ended batch, and returns the exit code.
     package static func run(
-        _ words: [String], list: URLList, workers: Int,
+        _ words: [String], list: ListStream, workers: Int,
         judge: @escaping @Sendable (PrefetchQueue, BatchStatus) async throws -> Int32
     ) async throws {
         let command = try RunCommand.parse(words)
@@ -348,10 +348,6 @@ extension BatchRun {
             return error
         }
         return nil
-    }
-
-    private var listPath: String? {
-        if case .skipped(_, let list, _, _) = source { list } else { nil }
     }
 
     /// The `export` that writes a target.

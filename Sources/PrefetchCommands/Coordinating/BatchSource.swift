@@ -16,41 +16,45 @@ struct OpenBatch: Sendable {
 /// Where the URLs of a `run` come from.
 enum BatchSource: Sendable {
     /// The lines of a list.
-    case list(URLList, BatchSettings, cache: String)
-    /// The skipped lines of a batch, by default the newest; the path of its list, where that has moved; and the names of the settings that
-    /// replace those of the batch.
-    case skipped(of: String?, list: String?, taking: Set<String>, from: BatchSettings)
+    case list(ListStream, BatchSettings, cache: String)
+    /// The skipped lines of a batch, by default the newest; and the names of the settings that replace those of the batch.
+    case skipped(of: String?, taking: Set<String>, from: BatchSettings)
 
     /// Whether there are URLs, as far as is known before Redis is asked.
-    var isKnownToHaveURLs: Bool { if case .list(let list, _, _) = self { list.total > 0 } else { false } }
+    var isKnownToHaveURLs: Bool { if case .list = self { true } else { false } }
 
     /// The batch to work on: the unfinished one of the same URLs, or a new one.
     /// * `feeding`: the queue for its feeder, which may wait for Redis for longer than others.
     func open(_ queue: PrefetchQueue, feeding: PrefetchQueue) async throws -> BatchRetry.Opening {
         switch self {
         case .list(let list, let settings, let cache):
-            let submission = BatchSubmission(queue: queue, list: list, settings: settings, cache: cache)
-            let feeder = BatchSubmission(queue: feeding, list: list, settings: settings, cache: cache)
-            let unfinished = try await continued(queue, list, settings)
-            let id = if let unfinished { unfinished } else { try await submission.open() }
+            var feeder = BatchSubmission(queue: feeding, list: list, settings: settings, cache: cache)
+            if let unfinished = try await continued(queue, list, settings) {
+                let (id, isFed) = (unfinished.status.id, unfinished.isFed)
+                list.join(unfinished.status, isFed: isFed)
+                feeder.hasGrown = unfinished.hasGrown
+                return .batch(
+                    OpenBatch(id: id, total: list.reading.total) { [feeder] waiting async throws(PrefetchError) in
+                        isFed ? .sealed : try await feeder.feed(id, waiting: waiting)
+                    })
+            }
+            let id = try await BatchSubmission(queue: queue, list: list, settings: settings, cache: cache).open()
             return .batch(
-                OpenBatch(id: id, total: list.total) { waiting async throws(PrefetchError) in
+                OpenBatch(id: id, total: list.reading.total) { [feeder] waiting async throws(PrefetchError) in
                     try await feeder.feed(id, waiting: waiting)
                 })
-        case .skipped(let name, let list, let given, let changes):
-            let retry = BatchRetry(
-                queue: queue, feeding: feeding, name: name, listPath: list, given: given, changes: changes)
+        case .skipped(let name, let given, let changes):
+            let retry = BatchRetry(queue: queue, feeding: feeding, name: name, given: given, changes: changes)
             return try await retry.open(joinsRunning: true)
         }
     }
 
     /// The unfinished batch of this list, where its options are the same; says what differs otherwise.
     private func continued(
-        _ queue: PrefetchQueue, _ list: URLList, _ settings: BatchSettings
-    ) async throws -> String? {
-        guard let running = try await queue.catalog.newest(ofList: list.hash, path: list.absolutePath).running else {
-            return nil
-        }
+        _ queue: PrefetchQueue, _ list: ListStream, _ settings: BatchSettings
+    ) async throws -> UnfinishedBatch? {
+        guard let found = try await UnfinishedBatch.find(list, in: queue) else { return nil }
+        let running = found.status
         if let broken = running.broken {
             Console.note("note: \(Health.broken(running.id, broken)); this is a new batch")
             return nil
@@ -63,6 +67,7 @@ enum BatchSource: Sendable {
             return nil
         }
         Console.note(BatchText.continuing(running))
+        if found.hasGrown { Console.note("\(TerminalText.escaped(list.name)) has more lines than it had: they follow") }
         // After `set` the same command applies its own values again.
         let paces = settings.paces(unlike: running.settings)
         if !paces.isEmpty, case .changed = try await queue.control.change(running.id, paces) {
@@ -71,6 +76,34 @@ enum BatchSource: Sendable {
             }
             Console.note("from now on its requests follow \(texts.joined(separator: " ")), as this command says")
         }
-        return running.id
+        return found
+    }
+}
+
+/// A running batch that has a list.
+struct UnfinishedBatch {
+    let status: BatchStatus
+    /// Whether it has all of what the list was, and there is more of it now.
+    let hasGrown: Bool
+
+    /// Whether nothing of the list has to be queued any more.
+    var isFed: Bool { status.isSealed && !hasGrown }
+
+    /// The newest; says which batch has another list under the same path.
+    static func find(_ list: ListStream, in queue: PrefetchQueue) async throws -> UnfinishedBatch? {
+        let given = list.list
+        for status in try await queue.catalog.running(
+            ofList: given.absolutePath, sources: given.sources, head: given.head)
+        {
+            switch try list.continuation(of: status) {
+            case .same: return UnfinishedBatch(status: status, hasGrown: false)
+            case .grown: return UnfinishedBatch(status: status, hasGrown: true)
+            case .different:
+                Console.note(
+                    "note: \(TerminalText.escaped(list.name)) is another list than when \(status.id) was queued from it, "
+                        + "which is unfinished")
+            }
+        }
+        return nil
     }
 }

@@ -5,7 +5,7 @@ internal import WebImage
 enum ContactNote {
     /// The note; nil where a contact or a User-Agent is given, or the first lines are all of hosts that nobody else has.
     static func line(
-        for list: URLList, _ requests: RequestSettings, _ fetch: FetchSettings
+        for list: ListStream, _ requests: RequestSettings, _ fetch: FetchSettings
     ) async throws(PrefetchError) -> String? {
         let isNamed = (fetch.headers + (requests.headers ?? [])).contains {
             RequestSettings.header($0)?.isNamed("user-agent") == true
@@ -14,7 +14,7 @@ enum ContactNote {
         let named = fetch.connectTo.compactMap { $0.split(separator: ":").first.map(String.init) }
         var found: String?
         var looked = 0
-        try await list.forEach { entry throws(PrefetchError) in
+        try await BatchEntries(list).forEachPresent { entry throws(PrefetchError) in
             looked += 1
             if let request = try? RequestURL(entry.url), isForeign(request), !named.contains(request.host) {
                 found = request.host

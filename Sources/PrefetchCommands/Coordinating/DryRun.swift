@@ -26,14 +26,13 @@ struct DryRun {
         }
         let folder = String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
         defer { try? FileManager.default.removeItem(atPath: folder) }
-        let list = try GivenList(
-            files, kept: .folder(folder), table: table, limit: limit
-        ).list
+        let list = try GivenList.open(files, table, limit: limit)
+        try list.keep(in: folder)
         let disk: DiskCache? =
             if let cache, access(cache, F_OK) == 0 { try CacheOpening.forReading(cache, readOnly) } else { nil }
-        let survey = try await ListSurvey(list, cache: disk, rule: CacheKeyRule(options))
+        let survey = try await ListSurvey(BatchEntries(list), cache: disk, rule: CacheKeyRule(options))
         try DryAnswer(
-            list: GivenList.name(of: files), lines: list.lines, survey: survey, isCacheKnown: cache != nil,
+            list: list.name, lines: list.reading.lines, survey: survey, isCacheKnown: cache != nil,
             options: options.options
         ).sheet.print(asJSON: isJSON)
     }

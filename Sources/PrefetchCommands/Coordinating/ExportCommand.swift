@@ -95,9 +95,6 @@ struct ExportCommand: AsyncParsableCommand {
             valueName: "file"), completion: .file())
     var merge: [String] = []
 
-    @Option(help: .file("The list of the batch, if it has been moved."), completion: .file())
-    var list: String?
-
     @OptionGroup(title: "Output") var secrets: SecretOptions
     @OptionGroup(title: "Redis") var location: RedisLocation
     @OptionGroup(title: "Redis") var readOnly: SettingOptions<LowerCaches>
@@ -139,16 +136,15 @@ struct ExportCommand: AsyncParsableCommand {
             throw PrefetchError(
                 .configuration, "export needs the cache with the images", hint: "name the cache: --cache DIR")
         }
-        let list = try GivenList.repeatable(list)
         try await Session.with(location) { session in
             let id = try await session.queue.catalog.resolve(batch)
             guard format != .html else {
-                let report = BatchReport(queue: session.queue, id: id, listPath: list)
+                let report = BatchReport(queue: session.queue, id: id)
                 return try await report.write(to: path, overwrites: replacing.overwrite)
             }
             let output = BatchOutput(
                 queue: session.queue, cache: location.cacheFolder ?? "", readOnly: readOnly.record.readOnlyCaches,
-                listPath: list, merged: merge)
+                merged: merge)
             try await output.check(id, target(format, path), overwrites: replacing.overwrite)
             try await output.write(id, to: target(format, path))
         }

@@ -27,19 +27,15 @@ struct FailuresCommand: AsyncParsableCommand {
     @Flag(help: "Print one JSON object per line; with --by one object.")
     var json = false
 
-    @Option(help: .file("The list of the batch, if it has been moved."), completion: .file())
-    var list: String?
-
     @OptionGroup(title: "Output") var secrets: SecretOptions
     @OptionGroup(title: "Redis") var location: RedisLocation
 
     func run() async throws {
-        let list = try GivenList.repeatable(list)
         try await Session.with(location, readsOnly: true) { session in
             let id = try await session.queue.catalog.resolve(batch)
             // The newest retry has every line that is skipped still.
             let status = try await BatchChain.read(id, queue: session.queue).newest
-            let reader = FailureReader(queue: session.queue, status: status, listPath: list)
+            let reader = FailureReader(queue: session.queue, status: status)
             if let by {
                 var counts = FailureCounts(by: by, of: status.id)
                 try await reader.forEach { failure throws(PrefetchError) in

@@ -14,7 +14,6 @@ struct FsckCommand: AsyncParsableCommand {
             Examples:
               prefetch-coord fsck --cache ./cache
               prefetch-coord fsck urls-7f3a --json
-              prefetch-coord fsck urls-7f3a --cache ./cache --list ./moved/urls.txt
 
             It changes nothing: it prints each disagreement, and the commands that get rid of
             it; exit code 1 if there is one. With --cache it also checks that every image this
@@ -27,9 +26,6 @@ struct FsckCommand: AsyncParsableCommand {
     @Argument(help: "Batch, or the beginning of its name. (default: all)")
     var batch: String?
 
-    @Option(help: .file("The list of the batch, if it has been moved."), completion: .file())
-    var list: String?
-
     @Flag(help: "Print every finding. (default: the first \(FsckFindings.mostShown))")
     var all = false
 
@@ -41,11 +37,9 @@ struct FsckCommand: AsyncParsableCommand {
     @OptionGroup(title: "Redis") var readOnly: SettingOptions<LowerCaches>
 
     func validate() throws {
-        guard list == nil || batch != nil else { throw ValidationError("--list is about one batch: name it") }
     }
 
     func run() async throws {
-        let list = try GivenList.repeatable(list)
         try await Session.with(location) { session in
             let ids = try await ids(session.queue)
             var findings = FsckFindings(most: all ? .max : FsckFindings.mostShown)
@@ -55,7 +49,7 @@ struct FsckCommand: AsyncParsableCommand {
             var elsewhere: [(id: String, images: [BatchCache: Int])] = []
             for (id, check) in zip(ids, try await BatchCheck.checks(of: ids, queue: session.queue)) {
                 for finding in try await check.run() { findings.add(finding) }
-                let others = try await checkFiles(id, list, session, &findings)
+                let others = try await checkFiles(id, session, &findings)
                 if !others.isEmpty { elsewhere.append((id, others)) }
             }
             let dead = await Self.dead(session.queue)
@@ -82,7 +76,7 @@ struct FsckCommand: AsyncParsableCommand {
                 if let parent = status?.retryOf {
                     "retry \(Shell.quoted(parent))"
                 } else {
-                    "submit \(status.map { Shell.quoted($0.listPath) } ?? "FILE") --name \(name)"
+                    "submit \(status.map(\.listWords) ?? "FILE") --name \(name)"
                 }
             return [("remove it", "rm --force \(name)"), ("make it again", again)].map {
                 ($0, "\(Shell.program) \(TerminalText.escaped($1))\(location.words)")
@@ -97,7 +91,7 @@ struct FsckCommand: AsyncParsableCommand {
 
     /// I5: a URL that counts as an image has one in the cache. Needs the cache and the list.
     private func checkFiles(
-        _ id: String, _ list: String?, _ session: Session, _ findings: inout FsckFindings
+        _ id: String, _ session: Session, _ findings: inout FsckFindings
     ) async throws(PrefetchError) -> [BatchCache: Int] {
         guard let folder = location.cacheFolder, let status = try await session.status(of: id) else { return [:] }
         var configuration = DiskCache.Configuration()
@@ -107,7 +101,7 @@ struct FsckCommand: AsyncParsableCommand {
             guard let disk = try? DiskCache(directory: folder, configuration: configuration) else {
                 throw PrefetchError(.notFound, "there is no cache \(folder)")
             }
-            return try await CacheCheck(queue: session.queue, cache: disk).run(status, listPath: list) {
+            return try await CacheCheck(queue: session.queue, cache: disk).run(status) {
                 findings.add($0)
             }.elsewhere
         } catch {

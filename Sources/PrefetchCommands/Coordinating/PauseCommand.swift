@@ -135,8 +135,8 @@ private enum PauseText {
         case .batch(let id):
             guard let status = try await queue.batches.status(of: id) else { return id }
             let counts = status.counts
-            return "\(TerminalText.escaped(id)) at \(Wording.share(counts.finished, of: status.total)), "
-                + "\(Wording.count(counts.finished)) of \(Wording.count(status.total)) finished"
+            return "\(TerminalText.escaped(id)) at \(status.shareText ?? "-"), "
+                + "\(Wording.count(counts.finished)) of \(status.totalText) finished"
         case .worker:
             return PauseArguments.name(target)
         }

@@ -39,9 +39,6 @@ struct RetryCommand: AsyncParsableCommand {
 
     @OptionGroup var output: OutputArguments
 
-    @Option(help: .file("The list of the batch, if it has been moved."), completion: .file())
-    var list: String?
-
     @Flag(help: "Print the result as one JSON object.")
     var json = false
 
@@ -61,11 +58,10 @@ struct RetryCommand: AsyncParsableCommand {
     func run() async throws {
         if progress.mode(verbosity.level) == .json { Console.noteAsJSON() }
         let place = try location.place()
-        let list = try GivenList.repeatable(list)
         switch place {
         case .server:
             try refuseOptionsOfWorkers()
-            try await Session.with(location) { session in try await queue(session, list) }
+            try await Session.with(location) { session in try await queue(session) }
         case .cache(let folder):
             try Session.requireRun(folder, location)
             let outputs = try output.targets()
@@ -85,7 +81,7 @@ struct RetryCommand: AsyncParsableCommand {
                 outputs: outputs, overwrites: output.replacing.overwrite, showsSecrets: secrets.showSecrets)
             try await BatchRun(
                 settings: settings,
-                source: .skipped(of: batch, list: list, taking: self.changes.given, from: changes)
+                source: .skipped(of: batch, taking: self.changes.given, from: changes)
             ).run()
         }
     }
@@ -106,11 +102,11 @@ struct RetryCommand: AsyncParsableCommand {
     }
 
     /// Puts the batch into the queue, as `submit` does.
-    private func queue(_ session: Session, _ list: String?) async throws {
+    private func queue(_ session: Session) async throws {
         let stop = StopRequest()
         TerminationSignals.install { signal, count in stop.request(signal: signal, count: count) }
         let retry = BatchRetry(
-            queue: session.queue, feeding: session.waitingQueue, name: batch, listPath: list,
+            queue: session.queue, feeding: session.waitingQueue, name: batch,
             given: changes.given, changes: try changes.settings())
         let opened: OpenBatch
         switch try await retry.open(joinsRunning: false) {

@@ -25,7 +25,7 @@ struct RunCommand: AsyncParsableCommand {
 
     @Argument(
         help: .file(
-            "The list: URLs, JSON objects, CSV, TSV or a sitemap, also gzipped; several files or folders are one; - is standard input."
+            "The list: URLs, JSON objects, CSV, TSV or a sitemap, also gzipped, or Parquet; several files or folders are one; - is standard input."
         ),
         completion: .file())
     var files: [String]
@@ -74,23 +74,17 @@ struct RunCommand: AsyncParsableCommand {
         let budget = try DescriptorBudget.raised()
         let fetch = try workerSettings(&batch)
         if verbosity.level > .quiet, let note = budget.note(wanted: fetch.maxConcurrentDownloads) { Console.note(note) }
-        // A list that cannot be used leaves no cache folder behind. A pipe, and a list in another format than lines, is copied into the folder.
+        // A list that cannot be used leaves no cache folder behind.
         let files = try ListPaths.files(files)
-        let isKept = try GivenList.isKept(files, tableWithCaptions)
-        if !isKept, let limit = part.limit { try URLList.check(files[0], table, most: limit) }
-        var list = isKept || part.limit != nil ? nil : try givenList(files)
+        let list = try GivenList.open(files, tableWithCaptions, limit: part.limit)
         for target in try output.targets() { try target.check() }
         let disk = try CacheOpening.forWriting(cache, fetch.prepareCache())
         for warning in disk.warnings { Console.note("warning: \(warning)") }
-        if list == nil { list = try givenList(files) }
-        guard var list else { return }
-        list.keepCopy(in: try ListFolder.state(of: cache, StateOption.folder(state)).make())
+        try list.keep(in: GivenList.folder(ofCache: cache, StateOption.folder(state)))
         for target in try output.targets() {
-            try await target.check(
-                overwrites: output.replacing.overwrite, lists: files + [list.path],
-                entries: BatchEntries(list))
+            try await target.check(overwrites: output.replacing.overwrite, lists: files, entries: BatchEntries(list))
         }
-        BatchSubmission.warn(of: list.lineOptions, batch.options)
+        BatchSubmission.warn(of: list.reading.lineOptions, batch.options)
         if verbosity.level > .quiet, let note = try await ContactNote.line(for: list, batch.options.requests, fetch) {
             Console.note(note)
         }
@@ -124,12 +118,6 @@ struct RunCommand: AsyncParsableCommand {
         var table = table
         if let column = output.captionColumn { table.keep(column) }
         return table
-    }
-
-    private func givenList(_ files: [String]) throws(PrefetchError) -> URLList {
-        try GivenList(
-            files, kept: .state(of: cache, StateOption.folder(state)), table: tableWithCaptions, limit: part.limit
-        ).list
     }
 
     /// The options that are not about the list.

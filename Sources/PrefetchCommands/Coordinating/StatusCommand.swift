@@ -98,12 +98,12 @@ struct StatusCommand: AsyncParsableCommand {
         _ status: BatchStatus, _ load: WorkerLoad, _ counts: [String: PrefetchCounts], _ queue: PrefetchQueue
     ) async throws -> [String] {
         let id = TerminalText.escaped(status.id)
-        let list = TerminalText.escaped(PathText.shown(status.listPath))
+        let list = TerminalText.escaped(status.listName)
         var lines = [
             BatchText.line(status, load, isColoured: isColoured), BatchText.images(status.counts),
-            status.isOpen
+            status.expectedTotal == nil
                 ? "  list \(list), \(Wording.count(status.pushed)) URLs so far; the rest comes through a pipe"
-                : "  list \(list), \(Wording.count(status.pushed)) of its \(Wording.count(status.total)) URLs queued",
+                : "  list \(list), \(Wording.count(status.pushed)) of its \(status.totalText) URLs queued",
             "  \(status.ended > 0 ? "took" : "running for") \(Wording.seconds(status.elapsed)), \(Wording.bytes(status.counts.bytes)) downloaded",
         ]
         if let latency = FetchText.latency(status.fetches.durations) { lines.append("  transfers took \(latency)") }
@@ -121,7 +121,7 @@ struct StatusCommand: AsyncParsableCommand {
         }
         if status.isWaitingForList {
             let command =
-                status.retryOf == nil ? "submit --resume \(Shell.quoted(status.listPath))" : "retry \(id)"
+                status.retryOf == nil ? "submit --resume \(status.listWords)" : "retry \(id)"
             lines.append(
                 "  its list is not queued to its end; continue with: prefetch-coord \(command)\(location.words)")
         }

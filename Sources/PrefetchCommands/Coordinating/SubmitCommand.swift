@@ -23,7 +23,7 @@ struct SubmitCommand: AsyncParsableCommand {
 
     @Argument(
         help: .file(
-            "The list: URLs, JSON objects, CSV, TSV or a sitemap, also gzipped; several files or folders are one; - is standard input."
+            "The list: URLs, JSON objects, CSV, TSV or a sitemap, also gzipped, or Parquet; several files or folders are one; - is standard input."
         ),
         completion: .file())
     var files: [String]
@@ -76,46 +76,45 @@ struct SubmitCommand: AsyncParsableCommand {
             ).run()
         }
         if wait, progress.mode(verbosity.level) == .json { Console.noteAsJSON() }
-        let piped =
-            resume || part.limit != nil
-            ? nil : try GivenList.pipe(files, kept: ListFolder.of(location), table: table)
-        let pipe = piped?.pipe
-        let given = try pipe == nil ? givenList(files, copy: piped?.copy) : nil
-        guard let read = pipe?.list ?? given?.list else { return }
-        if BatchSubmission.asksForHits(read, batch.options), location.cacheFolder == nil {
+        let list = try GivenList.open(files, table, limit: part.limit)
+        if BatchSubmission.asksForHits(list, batch.options), location.cacheFolder == nil {
             throw ValidationError(
                 "queryDiskSync reads the cache while the list is queued: name it with --cache DIR")
         }
-        BatchSubmission.warn(of: read.lineOptions, batch.options)
+        BatchSubmission.warn(of: list.reading.lineOptions, batch.options)
         // With --cache alone the private Redis of that folder is made where it is missing.
         let redis = try location.placeOfWorker()
         if case .cache(let folder) = redis { _ = try CacheOpening.forWriting(folder) }
-        let list = pipe == nil ? try keepingCopy(of: read, redis) : read
+        if let folder = try GivenList.folder(of: list, redis, location.stateFolder) { try list.keep(in: folder) }
         let stop = StopRequest()
         TerminationSignals.install { signal, count in stop.request(signal: signal, count: count) }
-        let name = GivenList.words(files, list) + (files.contains(where: ListFile.isStream) ? "" : part.words)
+        let name = GivenList.words(files, list.list) + (files.contains(where: ListFile.isStream) ? "" : part.words)
         let again = "\(Shell.program) submit \(resume ? "--resume " : "")\(name)\(location.words)"
         try await Session.whenReady(
             location, at: redis, makes: true, until: stop, hint: "submit it again: \(again)"
         ) { session in
-            let submission = BatchSubmission(
-                queue: session.waitingQueue, list: list, settings: batch, cache: location.cacheFolder, pipe: pipe)
-            let made = try await session.untilStopped(stop) {
-                if resume { return try await unfinished(submission.queue, list, name) }
-                do { return try await submission.open() } catch {
+            var submission = BatchSubmission(
+                queue: session.waitingQueue, list: list, settings: batch, cache: location.cacheFolder)
+            let made = try await session.untilStopped(stop) { [submission] in
+                do {
+                    if resume { return try await unfinished(list, in: submission.queue, name) }
+                    return Made(id: try await submission.open())
+                } catch {
                     // Nobody needs the copy of a list that is no batch's.
-                    pipe?.remove()
-                    given?.removeCopy()
+                    list.remove()
                     throw error
                 }
             }
-            guard let id = made else {
+            guard let made else {
                 throw PrefetchError(
                     .stopped, "stopped while the batch was made",
                     hint: "check with prefetch-coord status, or submit it again: \(again)")
             }
+            let id = made.id
+            submission.hasGrown = made.hasGrown
             if !json && !(wait && verbosity.level <= .quiet) { Console.print(id) }
-            guard try await feed(id, submission, session, stop) else {
+            let isFed = if made.isFed { true } else { try await feed(id, submission, session, stop) }
+            guard isFed else {
                 throw PrefetchError(
                     .stopped, "stopped before the whole list was queued; what is queued runs on",
                     hint: "continue with: \(Shell.program) submit --resume \(name)\(location.words)")
@@ -127,42 +126,30 @@ struct SubmitCommand: AsyncParsableCommand {
             if json, let status = try await session.queue.batches.status(of: id) {
                 Console.print(BatchAnswer(status).line)
             }
-            try await tellNext(id, pipe?.total ?? list.total, session)
+            try await tellNext(id, list.reading.total, session)
         }
     }
 
-    /// The list, of which a copy is made while it is fed.
-    private func keepingCopy(of list: URLList, _ redis: RedisLocation.Place) throws(PrefetchError) -> URLList {
-        var list = list
-        switch redis {
-        case .cache(let folder): list.keepCopy(in: try ListFolder.state(of: folder, location.stateFolder).make())
-        case .server:
-            // Results are elsewhere: a user without a state folder has to keep the list.
-            if let folder = try? location.stateFolder.lists() { list.keepCopy(in: folder) }
-        }
-        return list
+    /// The batch of the list.
+    private struct Made: Sendable {
+        let id: String
+        var hasGrown = false
+        /// Whether nothing has to be queued any more.
+        var isFed = false
     }
 
-    /// The list, read and checked.
-    private func givenList(_ files: [String], copy: String?) throws(PrefetchError) -> GivenList {
-        try GivenList(
-            files, copy: copy, kept: ListFolder.of(location), table: table, limit: part.limit)
-    }
-
-    /// The batch of this list that is not sealed.
-    private func unfinished(_ queue: PrefetchQueue, _ list: URLList, _ name: String) async throws -> String {
-        guard let running = try await queue.catalog.newest(ofList: list.hash, path: list.absolutePath).running else {
+    /// The batch of this list that is not finished.
+    private func unfinished(_ list: ListStream, in queue: PrefetchQueue, _ name: String) async throws -> Made {
+        guard let found = try await UnfinishedBatch.find(list, in: queue) else {
             throw PrefetchError(
                 .notFound, "no unfinished batch has this list",
                 hint:
                     "submit it as a new one: prefetch-coord submit \(name)\(location.words)")
         }
-        if !running.isSealed {
-            Console.note(
-                "continuing \(running.id): \(Wording.count(running.pushed)) of \(Wording.count(list.total)) URLs are queued"
-            )
-        }
-        return running.id
+        let status = found.status
+        list.join(status, isFed: found.isFed)
+        if !found.isFed { Console.note("continuing \(status.id): \(Wording.count(status.pushed)) URLs are queued") }
+        return Made(id: status.id, hasGrown: found.hasGrown, isFed: found.isFed)
     }
 
     /// Feeds until the batch is sealed; false where a signal came first.
@@ -174,8 +161,9 @@ struct SubmitCommand: AsyncParsableCommand {
             let hint = isEmpty ? " (no worker is running: \(workerCommand(session)))" : ""
             let told = verbosity.level <= .quiet ? nil : tellQueued(id, session)
             defer { told?.cancel() }
-            let end = try await feedOrCancel(id, submission, hint)
-            if let pipe = submission.pipe { table.judge(pipe.unknownMembers, columns: [], of: pipe.name) }
+            let end = try await submission.feed(id) { wait in
+                for line in FeedingText.lines(wait, hint) { Console.note(line) }
+            }
             guard case .closed(let state) = end, state != "done" else { return true }
             if let ended = try await submission.queue.batches.status(of: id), let text = BatchText.endedWhileFed(ended)
             {
@@ -187,26 +175,6 @@ struct SubmitCommand: AsyncParsableCommand {
                 .notFound, "the batch \(id) was \(state) while it was fed", hint: "submit the list again")
         }
         return isFed ?? false
-    }
-
-    /// Feeds; a pipe with a line that is none of a list ends its batch.
-    private func feedOrCancel(
-        _ id: String, _ submission: BatchSubmission, _ hint: String
-    ) async throws(PrefetchError) -> ListFeeder.End {
-        do throws(PrefetchError) {
-            let end = try await submission.feed(id) { wait in
-                for line in FeedingText.lines(wait, hint) { Console.note(line) }
-            }
-            if let pipe = submission.pipe { try GivenList.requireURLs(pipe.total, of: pipe.name) }
-            return end
-        } catch {
-            guard submission.pipe != nil, error.kind == .unreadableList else { throw error }
-            try await bridgingErrors { () async throws(RedisError) in
-                _ = try await submission.queue.batches.cancel(batch: id)
-            }
-            Console.note("cancelled \(TerminalText.escaped(id)); what it has fetched stays in the cache")
-            throw error
-        }
     }
 
     /// Says every 10 s how far the list is queued, and what that waits for.

@@ -29,9 +29,6 @@ struct WatchCommand: AsyncParsableCommand {
     @Flag(help: "With --json: begin with the first URL of the batch instead of the current counts.")
     var fromStart = false
 
-    @Option(help: .file("With --json: the list of the batch, if it has been moved."), completion: .file())
-    var list: String?
-
     @Option(
         help: .share("Exit with 0 even if this many URLs failed; see --max-failures."))
     var allowFailures: PrefetchSettings.Share?
@@ -46,12 +43,10 @@ struct WatchCommand: AsyncParsableCommand {
             throw ValidationError(
                 "--json has its events on standard output; --progress \(mode.rawValue) goes without it")
         }
-        guard json || list == nil else { throw ValidationError("--list goes with --json: the counts need no list") }
     }
 
     func run() async throws {
         if !json, progress.mode(.normal) == .json { Console.noteAsJSON() }
-        let list = try GivenList.repeatable(list)
         try await Session.with(location) { session in
             let stop = StopRequest()
             let signal = Locked<Int32>(0)
@@ -61,7 +56,7 @@ struct WatchCommand: AsyncParsableCommand {
             }
             let id = try await session.queue.catalog.resolve(batch)
             let end = try await session.untilStopped(stop) {
-                json ? try await events(of: id, list, session) : try await counts(of: id, session)
+                json ? try await events(of: id, session) : try await counts(of: id, session)
             }
             // The reader of the events is gone, or they cannot be written: CommandRunner reports that.
             if Console.isOutputClosed || Console.outputError != nil || !Console.hasReader { return }
@@ -93,9 +88,9 @@ struct WatchCommand: AsyncParsableCommand {
     }
 
     /// Prints events as they come; several that come together in one write.
-    private func events(of id: String, _ list: String?, _ session: Session) async throws -> BatchStatus? {
+    private func events(of id: String, _ session: Session) async throws -> BatchStatus? {
         let following = BatchEventReader(
-            queue: session.queue, batch: id, from: fromStart ? .beginning : .present, listPath: list,
+            queue: session.queue, batch: id, from: fromStart ? .beginning : .present,
             notice: BatchFollower.tell)
         var text: [UInt8] = []
         while let events = try await following.next() {

@@ -39,9 +39,6 @@ struct WhyCommand: AsyncParsableCommand {
 
     @OptionGroup var key: SettingOptions<KeyRules>
 
-    @Option(help: .file("The list of a batch, if it has been moved."), completion: .file())
-    var list: String?
-
     @Flag(help: "Print one JSON object.")
     var json = false
 
@@ -50,8 +47,8 @@ struct WhyCommand: AsyncParsableCommand {
 
     func validate() throws {
         if subject == nil && !oldest { throw ValidationError("Missing expected argument '<url>'") }
-        if oldest && (list != nil || batches != 20 || !key.given.isEmpty) {
-            throw ValidationError("--batches, --cache-key and --list are about a URL, --oldest is about a batch")
+        if oldest && (batches != 20 || !key.given.isEmpty) {
+            throw ValidationError("--batches and --cache-key are about a URL, --oldest is about a batch")
         }
         guard batches >= 0 else { throw ValidationError("--batches is a number from 0 on") }
     }
@@ -59,15 +56,14 @@ struct WhyCommand: AsyncParsableCommand {
     func run() async throws {
         guard !oldest, let url = subject else { return try await tellOldest() }
         let key = self.key.record.cacheKey.key(for: url)
-        let list = try GivenList.repeatable(list)
         try await Session.with(location, readsOnly: true) { session in
             let folder = location.cacheFolder
             let cache = if let folder { try CacheOpening.forReading(folder) } else { nil as DiskCache? }
             let facts = try await URLFacts.read(
-                url, key: key, queue: session.queue, cache: cache, batches: batches, listPath: list)
+                url, key: key, queue: session.queue, cache: cache, batches: batches)
             for id in facts.unread {
                 Console.note(
-                    "note: what became of each line of \(TerminalText.escaped(id)) is not known without its list, which cannot be read: --list FILE"
+                    "note: what became of each line of \(TerminalText.escaped(id)) is not known without its list, which cannot be read here"
                 )
             }
             let text = URLFactsText(url: url, facts: facts, cache: folder, queue: session.queue.catalog.queueName)

@@ -49,7 +49,7 @@ extension DashFrame {
         var lines = [bar(snapshot.status)]
         // The two most important numbers fit the narrowest screen.
         var line = StyledLine(columns >= 60 ? "   finished " : " ", .dim)
-        line.put("\(Wording.count(counts.finished)) / \(Wording.count(snapshot.status.total))", .bold)
+        line.put("\(Wording.count(counts.finished)) / \(snapshot.status.totalText)", .bold)
         line.put(columns >= 60 ? "   skipped " : ", skipped ", .dim)
         line.put(
             columns >= 60 ? Wording.count(counts.skipped) : Self.short(counts.skipped),
@@ -103,12 +103,13 @@ extension DashFrame {
 
     private func bar(_ status: BatchStatus) -> StyledLine {
         let finished = status.counts.finished
-        var tail = "  " + Wording.share(finished, of: status.total)
+        let total = status.expectedTotal ?? status.total
+        var tail = "  " + (status.shareText ?? glyphs.none)
         if status.state == .running {
             tail += "  ETA \(state.history.rate.eta(status, state.load).map(Self.span) ?? glyphs.none)"
         }
         let room = max(5, columns - 2 - DisplayWidth.columns(tail))
-        let share = status.total == 0 ? 1 : Double(finished) / Double(status.total)
+        let share = total == 0 ? 1 : min(1, Double(finished) / Double(total))
         let parts = glyphs.bar(share, columns: room)
         var line = StyledLine(" ")
         line.put(parts.full, status.state == .cancelled ? .bad : .good)
@@ -214,9 +215,12 @@ extension DashFrame {
                 },
                 .init("PRIORITY", 8, rank: 1, isRight: false) { ($0.priority.rawValue, .plain) },
                 .init("FINISHED / TOTAL", 23) {
-                    ("\(Wording.count($0.counts.finished)) / \(Wording.count($0.total))", .plain)
+                    (
+                        "\(Wording.count($0.counts.finished)) / \($0.isOpen ? "~" : "")\(Wording.count($0.expectedTotal ?? $0.total))",
+                        .plain
+                    )
                 },
-                .init("DONE", 7) { (Wording.share($0.counts.finished, of: $0.total), .plain) },
+                .init("DONE", 7) { ($0.shareText ?? glyphs.none, .plain) },
                 .init("HIT", 9) { (Wording.count($0.counts[.hit]), .plain) },
                 .init("SKIPPED", 9) { (Wording.count($0.counts.skipped), $0.counts.skipped > 0 ? .warning : .plain) },
                 .init("FETCHED", 8) { (Wording.bytes($0.counts.bytes), .plain) },

@@ -172,7 +172,7 @@ struct DashLoop: Sendable {
 
     private func retry(_ id: String, _ queue: PrefetchQueue) async -> String {
         do throws(PrefetchError) {
-            let retry = BatchRetry(queue: queue, feeding: queue, name: id, listPath: nil)
+            let retry = BatchRetry(queue: queue, feeding: queue, name: id)
             switch try await retry.open(joinsRunning: false) {
             case .nothing: return "nothing to retry: every line has an image"
             case .batch(let batch):

@@ -134,7 +134,7 @@ struct DashState: Sendable {
     /// The workers' load, limited to values consistent with the batch's counts.
     var load: WorkerLoad {
         guard let snapshot else { return WorkerLoad() }
-        return WorkerLoad(snapshot.workers).beside(left: snapshot.status.total - snapshot.status.counts.finished)
+        return WorkerLoad(snapshot.workers).beside(left: snapshot.status.left)
     }
 
     /// What holds the batch back; nil if it is not running.

@@ -80,6 +80,7 @@ struct Settings: Record {
             setting(
                 "redis_password_file", option: ("--redis-password-file", location.redisPasswordFile),
                 variable: "PREFETCH_REDIS_PASSWORD_FILE", otherwise: nil),
+            setting("duckdb", option: nil, variable: "PREFETCH_DUCKDB", otherwise: "duckdb in PATH"),
             setting("progress", option: nil, variable: "PREFETCH_PROGRESS", otherwise: "auto"),
         ]
             + FetchSettings.variables.map {

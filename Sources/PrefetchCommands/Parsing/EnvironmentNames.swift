@@ -9,6 +9,7 @@ enum EnvironmentNames {
             ("PREFETCH_REDIS_PASSWORD_FILE", "a file with its password, as --redis-password-file"),
             ("PREFETCH_CACHE", "the cache folder, as --cache"),
             ("PREFETCH_STATE", "the folder for what runs keep, as --state"),
+            ("PREFETCH_DUCKDB", "the program that reads Parquet"),
             ("PREFETCH_PROGRESS", "how progress is printed, as --progress"),
         ] + FetchSettings.variables.map { ($0.about.variable, "as \($0.about.flag)") }
 

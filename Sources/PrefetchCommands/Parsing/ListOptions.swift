@@ -16,7 +16,7 @@ struct EmptyListOptions: ParsableArguments {
 
 /// How much of a list is used.
 struct ListPartOptions: ParsableArguments {
-    @Option(help: .count("Only the first n URLs, as a batch of their own."))
+    @Option(help: .count("Only the first n URLs."))
     var limit: Int?
 
     @Flag(help: "Count lines, duplicates, hosts and hits of the list; fetch nothing.")
@@ -35,7 +35,7 @@ struct TableOptions: ParsableArguments {
     @Option(
         help: .value(
             "format",
-            "Format of the list: auto, plain (one URL per line), jsonl, csv, tsv or sitemap (with the sitemaps of an index beside it)."
+            "Format of the list: auto, plain (one URL per line), jsonl, csv, tsv or sitemap (with the sitemaps of an index beside it). Parquet is known by its first bytes."
         ))
     var inputFormat = ListFormat.auto
 
@@ -48,6 +48,11 @@ struct TableOptions: ParsableArguments {
     @Option(help: .list("Columns, or members of JSON lines, to copy into the manifest, separated by commas."))
     var keepColumns: String?
 
+    @Option(
+        name: .customLong("where"),
+        help: .value("condition", "Rows of a Parquet file to take, as SQL: \"similarity > 0.3 AND width >= 256\"."))
+    var condition: String?
+
     func validate() throws {
         for (name, value) in [
             ("--url-column", urlColumn), ("--sha256-column", sha256Column), ("--keep-columns", keepColumns),
@@ -57,7 +62,7 @@ struct TableOptions: ParsableArguments {
     /// Tells which names of a list nothing uses.
     ///
     /// * `columns`: of a table. Those that are not used are usual, but for a digest that nothing checks.
-    func judge(_ members: UnknownMembers, columns: [String], of name: String) {
+    static func judge(_ members: UnknownMembers, columns: [String], of name: String) {
         for column in columns where EditDistance.between(column.lowercased(), "sha256") <= 2 {
             Console.note(
                 TerminalText.escaped(
@@ -79,11 +84,12 @@ struct TableOptions: ParsableArguments {
         keepColumns = (options.keepColumns + [column]).joined(separator: ",")
     }
 
-    var options: ListImport.Options {
-        var options = ListImport.Options()
+    var options: ListInput.Options {
+        var options = ListInput.Options()
         options.format = inputFormat
         options.urlColumn = urlColumn
         options.sha256Column = sha256Column
+        options.condition = condition
         options.keepColumns = keepColumns?.split(separator: ",").map(String.init) ?? []
         return options
     }

@@ -35,8 +35,12 @@ package struct BatchAnswer: Record {
             about: "Time from the beginning of the batch to its end, or to now."
         ) { Seconds($0.status.elapsed) },
         Field("pushed", \.status.pushed), Field("sealed", \.status.isSealed), Field("paused", \.status.isPaused),
-        Field("list") { PathText.shown($0.status.listPath) }, Field("slot", \.status.slot),
+        Field("list") { PathText.shown($0.status.listPath) }, Field("sources", \.status.sources),
+        Field("slot", \.status.slot),
         Field("options", \.status.options), Field("open", \.status.isOpen),
+        Field(
+            "estimated_total", about: "About how many URLs the batch has while its list is read; null before and after."
+        ) { $0.status.estimate > 0 ? $0.status.estimate : nil as Int? },
         Field("deadline_ms") { $0.status.deadline > 0 ? $0.status.deadline : nil as Int? },
         Field("finish_at", \.status.finishAt), Field("max_failures", \.status.maxFailures),
         Field("ended_by", \.status.endedBy), Field("retry_of", \.status.retryOf),

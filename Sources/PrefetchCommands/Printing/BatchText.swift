@@ -14,7 +14,7 @@ package enum BatchText {
         let counts = status.counts
         let images = counts.finished - counts.skipped
         return
-            "finished \(Wording.count(counts.finished)) of \(Wording.count(status.total))\(status.isOpen ? " so far" : ""): "
+            "finished \(Wording.count(counts.finished)) of \(status.totalText): "
             + "\(Wording.count(images, "image")), "
             + "\(Wording.count(counts.skipped)) skipped" + (counts.skipped > 0 ? " (\(causes(counts)))" : "")
     }
@@ -70,7 +70,7 @@ package enum BatchText {
 
     /// One line about a batch on its way.
     static func line(_ status: BatchStatus, _ load: WorkerLoad, isColoured: Bool = false) -> String {
-        var state = status.isOpen ? "open" : ended(status)
+        var state = status.isOpen && status.estimate == 0 ? "open" : ended(status)
         if status.isWaitingForList { state = "waiting for its list" }
         if status.isWaitingForMemory { state = "waiting for memory" }
         if status.isEffectivelyPaused { state = "paused" }
@@ -80,8 +80,7 @@ package enum BatchText {
                 ? .warning : status.state == .cancelled ? .bad : .good
             state = ink.painted(state, isColoured: true)
         }
-        // The total of an open batch is unknown.
-        let share = status.isOpen ? "" : "\(Wording.share(status.counts.finished, of: status.total))  "
+        let share = status.shareText.map { "\($0)  " } ?? ""
         return
             "\(TerminalText.escaped(status.id))  \(state)  \(share)"
             + tally(status) + (pace(status, load).map { "  \($0)" } ?? "")
@@ -142,8 +141,8 @@ package enum BatchText {
 
     /// That an unfinished batch continues.
     static func continuing(_ status: BatchStatus) -> String {
-        "continuing \(TerminalText.escaped(status.id)) at \(Wording.share(status.counts.finished, of: status.total)): "
-            + "\(Wording.count(status.counts.finished)) of \(Wording.count(status.total)) finished"
+        "continuing \(TerminalText.escaped(status.id))\(status.shareText.map { " at \($0)" } ?? ""): "
+            + "\(Wording.count(status.counts.finished)) of \(status.totalText) finished"
     }
 
     /// That an unfinished batch of the same cache waits while another one runs.
@@ -153,7 +152,7 @@ package enum BatchText {
         let id = TerminalText.escaped(status.id)
         let more = others > 0 ? ", like \(Wording.count(others, "more batch", "more batches"))" : ""
         return "note: \(id) of this cache is unfinished (\(Wording.count(status.counts.finished)) of "
-            + "\(Wording.count(status.total)) URLs) and waits\(more): run its list again to continue it, or end it with "
+            + "\(status.totalText) URLs) and waits\(more): run its list again to continue it, or end it with "
             + "\(Shell.program) cancel \(id) \(location)"
     }
 

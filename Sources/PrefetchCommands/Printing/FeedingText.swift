@@ -8,8 +8,8 @@ enum FeedingText {
             status.isWaitingForMemory
             ? "for Redis, which is full" : isAlone ? "for workers, and there is none" : "for workers to take jobs"
         let queued = "queued \(Wording.count(status.pushed))"
-        return status.isOpen
-            ? "\(queued) URLs so far" : "\(queued) of \(Wording.count(status.total)) URLs; the rest waits \(reason)"
+        return status.expectedTotal == nil
+            ? "\(queued) URLs so far" : "\(queued) of \(status.totalText) URLs; the rest waits \(reason)"
     }
 
     /// * `hint`: what else a person may want to know of workers.

@@ -10,7 +10,7 @@ enum InlineFrame {
         isColoured: Bool = false
     ) -> [String] {
         let counts = status.counts
-        let load = load.beside(left: status.total - counts.finished)
+        let load = load.beside(left: status.left)
         var second = "  \(Wording.decimal(rate.urls, digits: 0)) URLs/s  "
         second += "\(Wording.decimal(rate.bytes / 1e6, digits: 1)) MB/s  "
         let pause = BatchText.pause(status) ?? (load.isPaused ? "every worker is paused" : nil)
@@ -24,7 +24,7 @@ enum InlineFrame {
         if load.paused > 0, pause == nil { third += ", \(load.paused) paused" }
         if let pause { third = "  \(pause);" + third.dropFirst() }
         if let last = load.last { third += "; \(last.text)" }
-        if status.isOpen { third += ", more URLs to come" }
+        if status.isOpen, status.estimate == 0 { third += ", more URLs to come" }
         if status.isWaitingForList { third += ", waiting for its list" }
         if status.isWaitingForMemory { third += ", waiting for memory of Redis" }
         let limit = load.limit.map { "  " + TerminalText.cells(LimitText.line($0), isUnicode: isUnicode) }
@@ -49,12 +49,13 @@ enum InlineFrame {
     /// Name, share, bar and counts; the bar has what is left of the width, and goes first where there is none.
     private static func first(_ status: BatchStatus, width: Int, isUnicode: Bool, isColoured: Bool) -> String {
         let finished = status.counts.finished
-        let head = "\(TerminalText.escaped(status.id))  \(Wording.share(finished, of: status.total)) "
-        let tail = "  \(Wording.count(finished))/\(Wording.count(status.total))"
+        let total = status.expectedTotal ?? status.total
+        let head = "\(TerminalText.escaped(status.id))  \(status.shareText.map { "\($0) " } ?? "")"
+        let tail = "  \(Wording.count(finished))/\(status.isOpen ? "~" : "")\(Wording.count(total))"
         let columns = width - head.utf8.count - tail.utf8.count
         guard columns >= 5 else { return DisplayWidth.cut(head + tail, to: width, mark: DisplayWidth.mark(isUnicode)) }
         // More may have ended than there are, by what somebody wrote into Redis.
-        let filled = status.total == 0 ? columns : min(columns, columns * finished / status.total)
+        let filled = total == 0 ? columns : min(columns, columns * finished / total)
         let (full, rest) = isUnicode ? ("━", "─") : ("#", "-")
         let bar = (String(repeating: full, count: filled), String(repeating: rest, count: columns - filled))
         guard isColoured else { return head + bar.0 + bar.1 + tail }

@@ -34,14 +34,14 @@ struct ProgressLines {
     /// The line for a reading of the batch.
     mutating func line(for status: BatchStatus, _ load: WorkerLoad) -> String {
         let counts = status.counts
-        let load = load.beside(left: status.total - counts.finished)
+        let load = load.beside(left: status.left)
         lastShare = Self.share(status)
         lastTime = .now
         wasPaused = status.isEffectivelyPaused
         let eta = rate.eta(status, load).map { "\(Int(clamped: $0.rounded(.up)))s" } ?? "-"
         var line =
-            "\(UTCTime.clock()) \(TerminalText.escaped(status.id)) \(Wording.share(counts.finished, of: status.total)) finished=\(counts.finished) "
-            + "total=\(status.total) skipped=\(counts.skipped) rate=\(Int(clamped: rate.urls.rounded()))/s "
+            "\(UTCTime.clock()) \(TerminalText.escaped(status.id)) \(status.shareText ?? "-") finished=\(counts.finished) "
+            + "total=\(status.isOpen ? "~" : "")\(status.expectedTotal ?? status.total) skipped=\(counts.skipped) rate=\(Int(clamped: rate.urls.rounded()))/s "
             + "MBps=\(Wording.decimal(rate.bytes / 1e6, digits: 1)) inflight=\(load.report.inFlight) "
             + "checking=\(load.report.checking) eta=\(eta)"
         if status.isEffectivelyPaused {
@@ -63,6 +63,7 @@ struct ProgressLines {
     }
 
     private static func share(_ status: BatchStatus) -> Int {
-        status.total == 0 ? 100 : status.counts.finished * 100 / status.total
+        let total = status.expectedTotal ?? status.total
+        return total == 0 ? 100 : status.counts.finished * 100 / total
     }
 }

@@ -73,14 +73,15 @@ struct ProgressRate: Sendable {
         return Double(last.at - moved) / 1000 <= max(3, 2 * seconds) ? seconds : nil
     }
 
-    /// Seconds until the end of the batch whose readings it has; nil also while more URLs come, while it or the queue is paused, while no worker
+    /// Seconds until the end of the batch whose readings it has; nil also of a pipe that has not ended, while it or the queue is paused, while no worker
     /// works, and while its last URLs wait for something.
     func eta(_ status: BatchStatus, _ load: WorkerLoad) -> Double? {
-        guard status.state == .running, !status.isOpen, !status.isEffectivelyPaused, load.workers > 0, !load.isPaused,
+        guard status.state == .running, status.expectedTotal != nil, !status.isEffectivelyPaused, load.workers > 0,
+            !load.isPaused,
             !load.isIdle,
             load.last == nil
         else { return nil }
-        return seconds(for: max(0, status.total - status.counts.finished))
+        return seconds(for: status.left)
     }
 
     /// URLs a second over all of the time of a batch, for what tells of it as a whole.

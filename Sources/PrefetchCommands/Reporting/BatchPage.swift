@@ -19,10 +19,10 @@ struct BatchPage {
 
     var page: HTMLPage {
         let state = status.isEffectivelyPaused ? "paused" : BatchText.ended(status)
-        let list = status.listPath.isEmpty ? "" : "; list \(PathText.shown(status.listPath))"
+        let list = status.listPath.isEmpty ? "" : "; list \(status.listName)"
         return HTMLPage(
             title: Self.title(of: status.id)
-                + "\(state), \(Wording.count(counts.finished)) of \(Wording.count(status.total)) finished",
+                + "\(state), \(Wording.count(counts.finished)) of \(status.totalText) finished",
             note: "begun \(UTCTime.text(milliseconds: status.created)), \(status.ended > 0 ? "took" : "for") "
                 + "\(Wording.seconds(status.elapsed))\(list); checked: \(status.options.validate.name); as it was at "
                 + "\(UTCTime.text(milliseconds: snapshot.at)), prefetch \(PrefetchVersion)",

@@ -196,7 +196,11 @@ struct Session: Sendable {
                 return nil
             }
             defer { group.cancelAll() }
-            return try await group.next() ?? nil
+            do { return try await group.next() ?? nil } catch {
+                // The call that was interrupted may fail first.
+                if stop.first.isOpen { return nil }
+                throw error
+            }
         }
     }
 }

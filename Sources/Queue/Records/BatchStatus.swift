@@ -32,13 +32,15 @@ public struct BatchStatus: Sendable, Equatable {
     public var state: State
     /// Why it was cancelled; nil if it was not.
     public var endedBy: Ending?
-    /// URLs of the list; of an open batch those that have come so far.
+    /// URLs of the list; of an open batch those that were pushed so far.
     public var total: Int
+    /// About how many URLs the list of an open batch has, by what was read of it; 0: unknown, as of a pipe, or ``total`` is exact.
+    public var estimate = 0
     /// URLs pushed so far.
     public var pushed: Int
     /// Whether every URL is pushed.
     public var isSealed: Bool
-    /// Whether its list comes from a pipe that has not ended: its total grows.
+    /// Whether its list was not read to its end: its total grows.
     public var isOpen: Bool
     /// When it is ended at the latest, ms since 1970; 0 = never.
     public var deadline: Int
@@ -61,12 +63,18 @@ public struct BatchStatus: Sendable, Equatable {
     public var created: Int, fed: Int, last: Int, ended: Int
     /// The path the list was read from.
     public var listPath: String
-    /// Files the list was made of; none where it was read as it is.
+    /// What the list was made of, paths of files or names of pipes; none where it was read as it is.
     package var sources: [String] = []
-    /// Hex SHA-256 of the list.
+    /// Hex SHA-256 of the first ``listBytes`` bytes of the list.
     public var listHash: String
-    /// The path of the copy that is kept of it; empty: none is.
-    package var listCopy = ""
+    /// Bytes of the list up to its last URL that was pushed; all of them once it was read to its end.
+    package var listBytes = 0
+    /// Hex SHA-256 of the beginning of the list.
+    package var listHead = ""
+    /// Which file the list was, and when it was written last.
+    package var listMark = ""
+    /// The folder in which there is a copy of it; empty: none was made.
+    package var listCopies = ""
     /// The batch whose skipped URLs this one retries.
     public var retryOf: String?
     /// The batch that retries this one's skipped URLs; nil also if that is gone.
@@ -164,6 +172,7 @@ public struct BatchStatus: Sendable, Equatable {
         broken = state == .running ? fields["broken"]?.string : nil
         total = min(fields["total"]?.count ?? pushed, Self.maxURLs)
         isOpen = state == .running && !isSealed && number("open") == 1
+        estimate = isOpen ? min(number("estimate"), Self.maxURLs) : 0
         deadline = number("deadline")
         endedBy = state == .cancelled ? fields["ended_by"]?.string.flatMap(Ending.init(rawValue:)) : nil
         counts = PrefetchCounts()
@@ -182,7 +191,9 @@ public struct BatchStatus: Sendable, Equatable {
         ended = number("ended")
         listPath = fields["list"]?.string ?? ""
         listHash = fields["hash"]?.string ?? ""
-        listCopy = fields["copy"]?.string ?? ""
+        listBytes = number("length")
+        (listHead, listMark) = (fields["head"]?.string ?? "", fields["mark"]?.string ?? "")
+        listCopies = fields["copies"]?.string ?? ""
         sources = (fields["sources"]?.string ?? "").split(separator: "\0").map(String.init)
         func name(_ field: String) -> String? { fields[field]?.string.flatMap { $0.isEmpty ? nil : $0 } }
         retryOf = name("retry_of")

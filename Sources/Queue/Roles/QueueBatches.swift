@@ -56,9 +56,10 @@ package struct QueueBatches: Sendable {
         settings.options.retryFailed = true
         var fields = [
             ("total", String(status.counts.skipped)), ("list", status.listPath), ("hash", status.listHash),
+            ("length", String(status.listBytes)), ("mark", status.listMark),
             ("details", String(status.keepDetails)), ("host", host), ("retry_of", status.id),
         ]
-        if !status.listCopy.isEmpty { fields.append(("copy", status.listCopy)) }
+        if !status.listCopies.isEmpty { fields.append(("copies", status.listCopies)) }
         if !status.sources.isEmpty { fields.append(("sources", status.sources.joined(separator: "\0"))) }
         fields += settings.fields
         return try await open(id: root, nonce: nonce, exactly: false, fields: fields)
@@ -75,16 +76,32 @@ package struct QueueBatches: Sendable {
         case closed(String)
     }
 
+    /// How far the list of an open batch was read.
+    package struct ListProgress: Sendable {
+        /// About how many URLs it has; 0: unknown.
+        package var estimate = 0
+        /// Bytes of the list up to the last URL that is pushed, and their SHA-256; 0 and empty: unknown.
+        package var length = 0
+        package var hash = ""
+        /// Whether the batch was sealed, and the list has more URLs now.
+        package var hasGrown = false
+
+        package init() {}
+    }
+
     private static let push = QueueScript.script(PackageResources.PUSH_lua)
 
     /// Pushes consecutive jobs of a batch.
     /// * `offset`: URLs of the batch pushed so far; makes repeated calls harmless.
     /// * `window`: `auto`, `all` or a number of jobs; 24 MiB at most unless it is `all`.
+    /// * `list`: what an open batch notes of its list.
     package func push(
-        batch: String, offset: Int, window: String, count: Int, jobs: [[UInt8]]
+        batch: String, offset: Int, window: String, count: Int, list: ListProgress = ListProgress(), jobs: [[UInt8]]
     ) async throws(RedisError) -> PushResult {
         var arguments: [RedisArgument] = [
             RedisArgument(batch), RedisArgument(offset), RedisArgument(window), RedisArgument(count),
+            RedisArgument(list.estimate), RedisArgument(list.length), RedisArgument(list.hash),
+            list.hasGrown ? "1" : "",
         ]
         arguments += jobs.map { RedisArgument($0) }
         let reply = try await redis.run(Self.push, arguments).array ?? []
@@ -107,11 +124,14 @@ package struct QueueBatches: Sendable {
     private static let seal = QueueScript.script(PackageResources.SEAL_lua)
 
     /// States that the batch has `total` URLs and all are pushed.
-    /// * `hash`: of its list, if it was open.
-    package func seal(batch: String, total: Int, hash: String = "") async throws(RedisError) -> PushResult {
-        let reply =
-            try await redis.run(Self.seal, [RedisArgument(batch), RedisArgument(total), RedisArgument(hash)]).array
-            ?? []
+    /// * `length`, `hash`: of its list, if it was open.
+    package func seal(
+        batch: String, total: Int, length: Int = 0, hash: String = ""
+    ) async throws(RedisError) -> PushResult {
+        let arguments = [
+            RedisArgument(batch), RedisArgument(total), RedisArgument(length), RedisArgument(hash),
+        ]
+        let reply = try await redis.run(Self.seal, arguments).array ?? []
         let value = reply.last?.string ?? ""
         switch reply.first?.string {
         case "OK": return .pushed(Int(value) ?? 0)

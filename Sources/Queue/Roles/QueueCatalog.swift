@@ -144,17 +144,16 @@ package struct QueueCatalog: Sendable {
         return "queue '\(queueName)' has no batch; this Redis has the queues \(Self.names(others)) (--queue)"
     }
 
-    /// The newest batch of a list, and the newest that is still running, without retries. One that is open has no hash yet, and is found by
-    /// the path of its list.
-    package func newest(
-        ofList hash: String, path: String
-    ) async throws(RedisError) -> (
-        newest: BatchStatus?, running: BatchStatus?
-    ) {
-        let same = try await QueueBatches(redis).statuses(of: try await ids()).filter {
-            $0.retryOf == nil && ($0.isOpen ? $0.listPath.hasBytes(of: path) : $0.listHash == hash)
-        }
-        return (same.last, same.last { $0.state == .running })
+    /// The running batches of which a list may be the list, newest first, without retries: those of the same path, of the same sources, or with
+    /// the same beginning.
+    package func running(
+        ofList path: String, sources: [String], head: String
+    ) async throws(RedisError) -> [BatchStatus] {
+        try await QueueBatches(redis).statuses(of: try await running()).filter { status in
+            status.retryOf == nil
+                && (status.listPath.hasBytes(of: path) || !sources.isEmpty && status.sources == sources
+                    || !head.isEmpty && status.listHead == head)
+        }.sorted { $1.created < $0.created }
     }
 
     package func running() async throws(RedisError) -> [String] {

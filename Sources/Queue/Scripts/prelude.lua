@@ -248,8 +248,9 @@ local function close(id, state, by)
   -- At most a century: EXPIRE overflows in milliseconds.
   keepFor(id, math.min(number(redis.call('HGET', batch(id), 'keep'), 0), 3153600000))
 end
--- Ends a batch as `done` if every URL has ended, as `cancelled` if its `finish_at` is reached, or if more of its URLs
--- fail than `max_failures` allows: a number, or from 1,000 ended URLs on a share of these. `filtered` is no failure.
+-- Ends a batch as `done` if every URL has ended, as `cancelled` if its `finish_at` is reached (a share of the total:
+-- once that is known), or if more of its URLs fail than `max_failures` allows: a number, or from 1,000 ended URLs on
+-- a share of these. `filtered` is no failure.
 local function closeIfComplete(id)
   local m = redis.call('HMGET', batch(id), 'state', 'sealed', 'finished', 'total', 'finish_at', 'max_failures',
     'skipped', 'o21')
@@ -263,9 +264,9 @@ local function closeIfComplete(id)
       return close(id, 'cancelled', 'max-failures')
     end
   end
-  if m[2] ~= '1' then return end
   if not m[5] then return end
   local share = m[5]:match('^(.+)%%$')
+  if share and m[2] ~= '1' then return end
   -- The epsilon: 99.9 % of 1,000 are 999 in spite of rounding.
   local part = share and tonumber(share) or 100
   local wanted = share and math.ceil(total * (part == part and part or 100) / 100 - 1e-6) or number(m[5], total)

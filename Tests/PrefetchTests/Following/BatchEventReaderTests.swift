@@ -127,7 +127,9 @@ struct BatchFollowingTests {
         _ = try await b.queue.batches.open(
             id: "r", nonce: "r", exactly: true,
             fields: [
-                ("total", "3"), ("retry_of", b.id), ("list", b.list.path), ("hash", b.list.hash), ("details", "1000"),
+                ("total", "3"), ("retry_of", b.id), ("list", b.list.path), ("hash", b.list.hash),
+                ("length", String(b.list.bytes)),
+                ("details", "1000"),
             ])
         let entries = BatchEntries(skippedOf: parent, queue: b.queue)
         let feeder = ListFeeder(queue: b.queue, entries: entries, of: b.id, batch: "r", window: "all")
@@ -143,7 +145,7 @@ struct BatchFollowingTests {
             ])
     }
 
-    @Test("Without the list the skipped URLs are known from Redis; for the others the list is asked for by name")
+    @Test("Without the list the skipped URLs are known from Redis; for the others it is said to be missing")
     func listGone() async throws {
         let b = try await batch(3)
         #expect(rename(b.list.path, b.folder.path("moved.txt")) == 0)
@@ -154,7 +156,7 @@ struct BatchFollowingTests {
         try await b.settle(0)
         await #expect { _ = try await log.readToEnd() } throws: { error in
             (error as? PrefetchError)?.kind == .unreadableList
-                && (error as? PrefetchError)?.hint.contains("--list FILE") == true
+                && (error as? PrefetchError)?.message.contains("there is no copy of it") == true
         }
         // Counts need no list.
         let tail = OutcomeTail(queue: b.queue, batch: b.id, from: .present)
@@ -162,14 +164,13 @@ struct BatchFollowingTests {
         let counts = OutcomeTail(queue: b.queue, batch: b.id, from: .present, readsOutcomes: false)
         #expect(try await counts.next()?.status.counts.finished == 2)
         try await b.settle(2)
-        var moved = b.follow(listPath: b.folder.path("moved.txt"))
-        #expect(try await moved.readToEnd().count == 8)
-        // A list that is named has to be the right one.
-        b.folder.write(Array("http://h/other\n".utf8), to: "other.txt")
-        var wrong = b.follow(listPath: b.folder.path("other.txt"))
-        await #expect { try await wrong.poll() } throws: { ($0 as? PrefetchError)?.kind == .unreadableList }
-        var missing = b.follow(listPath: b.folder.path("nowhere.txt"))
-        await #expect { try await missing.poll() } throws: { ($0 as? PrefetchError)?.kind == .notFound }
+        // Another list in its place is not taken for it.
+        b.folder.write(Array("http://h/other\n".utf8), to: "list.txt")
+        var wrong = b.follow()
+        await #expect { _ = try await wrong.readToEnd() } throws: { ($0 as? PrefetchError)?.kind == .unreadableList }
+        #expect(rename(b.folder.path("moved.txt"), b.list.path) == 0)
+        var found = b.follow()
+        #expect(try await found.readToEnd().count == 8)
     }
 
     @Test("A batch whose outcomes contradict its state is said to be so, not waited for")

@@ -45,11 +45,11 @@ struct FollowedBatch {
     }
 
     func follow(
-        from start: OutcomeTail.Start = .beginning, on other: PrefetchQueue? = nil, listPath: String? = nil,
+        from start: OutcomeTail.Start = .beginning, on other: PrefetchQueue? = nil,
         notice: @escaping @Sendable (OutcomeTail.Notice) -> Void = { _ in }
     ) -> FollowerLog {
         FollowerLog(
-            BatchEventReader(queue: other ?? queue, batch: id, from: start, listPath: listPath, notice: notice))
+            BatchEventReader(queue: other ?? queue, batch: id, from: start, notice: notice))
     }
 
     /// The two lines of the k-th URL.

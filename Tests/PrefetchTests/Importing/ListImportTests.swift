@@ -1,6 +1,7 @@
 import Glibc
 import TestSupport
 import Testing
+import Threading
 import WebImage
 
 @testable import Prefetch
@@ -9,22 +10,41 @@ import WebImage
 struct ListImportTests {
     private let folder = TemporaryDirectory()
 
-    private func options(_ set: (inout ListImport.Options) -> Void = { _ in }) -> ListImport.Options {
-        var options = ListImport.Options()
+    private func options(_ set: (inout ListInput.Options) -> Void = { _ in }) -> ListInput.Options {
+        var options = ListInput.Options()
         set(&options)
         return options
     }
 
     /// The list that a file becomes; nil where it is one.
-    private func list(_ text: String, _ name: String, _ options: ListImport.Options = .init()) throws -> String? {
+    private func list(_ text: String, _ name: String, _ options: ListInput.Options = .init()) throws -> String? {
         folder.write(Array(text.utf8), to: name)
         return try list(name, options)
     }
 
-    private func list(_ name: String, _ options: ListImport.Options = .init()) throws -> String? {
-        guard let found = try ListImport(path: folder.path(name), options: options) else { return nil }
-        let path = try found.write(into: folder.path(""), stem: "list")
-        return String(decoding: try #require(readFile(path)), as: UTF8.self)
+    private func list(_ name: String, _ options: ListInput.Options = .init()) throws -> String? {
+        var (warnings, bytes): ([String], [UInt8]) = ([], [])
+        return try read(name, options, &warnings, &bytes) ? nil : String(decoding: bytes, as: UTF8.self)
+    }
+
+    /// The lines of a file, and what is said of them; returns whether it is a list as it is.
+    private func read(
+        _ name: String, _ options: ListInput.Options = .init(), _ warnings: inout [String], _ bytes: inout [UInt8]
+    ) throws -> Bool {
+        let said = Locked<[String]>([])
+        let input = try ListInput([folder.path(name)], options: options) { notice in
+            if case .warning(let text, _) = notice { said.withLock { $0.append(text) } }
+        }
+        var hasEnded = false
+        while !hasEnded {
+            switch try input.next(waitLimit: -1) {
+            case .lines(let lines): bytes += lines
+            case .nothing: continue
+            case .end: hasEnded = true
+            }
+        }
+        warnings = said.withLock { $0 }
+        return input.isPlain
     }
 
     private func gzip(_ name: String) async throws {
@@ -78,22 +98,20 @@ struct ListImportTests {
         bytes[bytes.count / 2] ^= 0x10
         folder.write(bytes, to: "bad.gz")
         #expect(throws: PrefetchError.self) { try list("bad.gz") }
-        // Nothing is left of a list that could not be written.
-        #expect(!folder.contents().contains { $0.hasSuffix(".list") })
     }
 
     @Test("A table becomes lines under the same numbers, with the columns that are kept")
     func table() throws {
         let text =
-            "id,URL,caption\n1,https://a.example/1.jpg,one\n2,\"https://a.example/2,b.jpg\",\"two\nlines\"\n3,,\n4\n5,no url,x\n"
+            "id,URL,title\n1,https://a.example/1.jpg,one\n2,\"https://a.example/2,b.jpg\",\"two\nlines\"\n3,,\n4\n5,no url,x\n"
         #expect(
             try list(text, "t.csv")
                 == "\nhttps://a.example/1.jpg\nhttps://a.example/2,b.jpg\n\n{\"url\":\"\"}\n{\"url\":\"\"}\n{\"url\":\"no url\"}\n"
         )
-        let kept = try list(text, "t.csv", options { $0.keepColumns = ["caption", "1"] })
+        let kept = try list(text, "t.csv", options { $0.keepColumns = ["title", "1"] })
         let lines = try #require(kept).split(separator: "\n", omittingEmptySubsequences: false)
-        #expect(lines[1] == #"{"columns":{"caption":"one","id":"1"},"url":"https://a.example/1.jpg"}"#)
-        #expect(lines[2] == #"{"columns":{"caption":"two\nlines","id":"2"},"url":"https://a.example/2,b.jpg"}"#)
+        #expect(lines[1] == #"{"columns":{"id":"1","title":"one"},"url":"https://a.example/1.jpg"}"#)
+        #expect(lines[2] == #"{"columns":{"id":"2","title":"two\nlines"},"url":"https://a.example/2,b.jpg"}"#)
         #expect(lines[3].isEmpty)
         let digest = String(repeating: "ab", count: 32)
         let sums = try list(
@@ -185,13 +203,20 @@ struct ListImportTests {
             #expect(error?.kind == .unreadableList && error?.message == message, "\(error?.message ?? "")")
             #expect(error?.hint.contains(hint) == true, "\(error?.hint ?? "")")
         }
-        folder.write(
-            Array("<sitemapindex>\n<sitemap><loc>https://a/p.xml</loc></sitemap></sitemapindex>".utf8), to: "spool.txt")
-        let spooled = try #require(try ListImport(path: folder.path("spool.txt"), isSpooled: true))
-        let error = #expect(throws: PrefetchError.self) { try spooled.write(into: here, stem: "s") }
+        let fifo = folder.path("index.fifo")
+        #expect(mkfifo(fifo, 0o600) == 0)
+        let writer = open(fifo, O_RDWR | O_CLOEXEC)
+        let text = "<sitemapindex>\n<sitemap><loc>https://a/p.xml</loc></sitemap></sitemapindex>"
+        #expect(write(writer, text, text.utf8.count) == text.utf8.count)
+        let reader = open(fifo, O_RDONLY | O_CLOEXEC)
+        close(writer)
+        defer { close(reader) }
+        let error = #expect(throws: PrefetchError.self) {
+            try ListInput(["/dev/fd/\(reader)"], options: options()) { _ in }
+        }
         #expect(
             error?.message
-                == "line 2 of standard input names https://a/p.xml, a sitemap, and there is nothing beside standard input"
+                == "line 2 of /dev/fd/\(reader) names https://a/p.xml, a sitemap, and there is nothing beside /dev/fd/\(reader)"
         )
     }
 
@@ -200,11 +225,10 @@ struct ListImportTests {
         let urls = ["https://a/1", "https://a/ü", "#x://a", "{x", " https://a/b ", "https://a/\u{7F}", ""]
         let rows = urls.map { "\"\($0)\",v\n" }.joined()
         folder.write(Array("url,k\n\(rows)".utf8), to: "t.csv")
-        let found = try #require(
-            try ListImport(path: folder.path("t.csv"), options: options { $0.keepColumns = ["k"] }))
-        let list = try URLList(path: found.write(into: folder.path(""), stem: "t"))
+        let list = try ListStream([folder.path("t.csv")], options: options { $0.keepColumns = ["k"] })
+        try list.keep(in: folder.path(""))
         var entries: [PrefetchJob.Entry] = []
-        try await list.forEach { entry in
+        try await BatchEntries(list).forEach { entry in
             entries.append(entry)
             return true
         }
@@ -217,10 +241,10 @@ struct ListImportTests {
 
     @Test("Cells are read without blanks and quotes around them; what is kept is as it was")
     func blanks() throws {
-        let text = "id, url , caption\n1, http://h/a.jpg , one \n2, \"http://h/b.jpg\",\n"
+        let text = "id, url , title\n1, http://h/a.jpg , one \n2, \"http://h/b.jpg\",\n"
         #expect(try list(text, "t.csv") == "\nhttp://h/a.jpg\nhttp://h/b.jpg\n")
-        let kept = try list(text, "t.csv", options { $0.keepColumns = ["caption"] })
-        #expect(kept?.contains(#"{"columns":{"caption":" one "},"url":"http://h/a.jpg"}"#) == true)
+        let kept = try list(text, "t.csv", options { $0.keepColumns = ["title"] })
+        #expect(kept?.contains(#"{"columns":{"title":" one "},"url":"http://h/a.jpg"}"#) == true)
         folder.write(Array("url,c\nhttp://h/caf".utf8) + [0xE9] + Array(",x\n".utf8), to: "latin.csv")
         #expect(try list("latin.csv") == "\nhttp://h/caf%E9\n")
     }
@@ -270,14 +294,37 @@ struct ListImportTests {
     func swallowed() throws {
         let row = "http://h/1\t\"love\nhttp://h/2\tb\"\n"
         folder.write(Array(("url\tcaption\n" + String(repeating: row, count: 7)).utf8), to: "t.tsv")
-        let found = try #require(try ListImport(path: folder.path("t.tsv")))
-        var warnings: [String] = []
-        _ = try found.write(into: folder.path(""), stem: "l") { warnings.append($0) }
+        var (warnings, bytes): ([String], [UInt8]) = ([], [])
+        _ = try read("t.tsv", .init(), &warnings, &bytes)
         #expect(warnings.count == 6)
         #expect(
             warnings.first
                 == "the quoted field that begins in line 2 has 2 lines, and a URL in them; if its quote is not meant, rows are lost in it"
         )
         #expect(warnings.last == "2 more quoted fields are as long")
+    }
+
+    @Test("A column of captions is kept by itself, the likeliest one, and said to be")
+    func captions() throws {
+        for (names, kept) in [
+            ("url,Caption,text", "Caption"), ("alt,TEXT,url", "TEXT"), ("url,title", nil), ("text,url", "text"),
+        ] {
+            let header = names.split(separator: ",")
+            let row = header.map { $0 == "url" ? "http://h/1" : "of \($0)" }.joined(separator: ",")
+            folder.write(Array("\(names)\n\(row)\n".utf8), to: "t.csv")
+            let said = Locked<String?>(nil)
+            let input = try ListInput([folder.path("t.csv")], options: options()) { notice in
+                if case .header(let header, _) = notice { said.withLock { $0 = header.caption } }
+            }
+            #expect(said.withLock { $0 } == kept)
+            guard case .lines(let lines) = try input.next(waitLimit: -1), let kept else { continue }
+            let line = "\n{\"columns\":{\"\(kept)\":\"of \(kept)\"},\"url\":\"http://h/1\"}\n"
+            #expect(String(decoding: lines, as: UTF8.self) == line)
+        }
+        // One that is asked for is no caption to be told of.
+        folder.write(Array("url,caption\nhttp://h/1,x\n".utf8), to: "t.csv")
+        _ = try ListInput([folder.path("t.csv")], options: options { $0.keepColumns = ["caption"] }) { notice in
+            if case .header(let header, _) = notice { #expect(header.caption == nil) }
+        }
     }
 }

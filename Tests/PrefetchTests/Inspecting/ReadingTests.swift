@@ -16,7 +16,10 @@ struct ReadingTests {
             Array("# comment\nhttp://h/b/0\nhttp://h/b/1\nnone\n\nhttp://h/b/3\nhttp://h/b/4\n".utf8), to: "l.txt")
         let list = try URLList(path: folder.path("l.txt"))
         try await f.open(
-            fields: [("total", "5"), ("list", list.path), ("hash", list.hash), ("details", String(keepDetails))])
+            fields: [
+                ("total", "5"), ("list", list.path), ("hash", list.hash), ("length", String(list.bytes)),
+                ("details", String(keepDetails)),
+            ])
         #expect(try await ListFeeder(queue: f.queue, list: list, batch: "b", jobSize: 256).feed() == .sealed)
         try await f.join("w")
         let job = try await f.claim("w", 1)[0].job
@@ -99,18 +102,20 @@ struct ReadingTests {
             ])
     }
 
-    @Test("Where the list is needed, it must be the batch's, wherever it is now")
+    @Test("Where the list is needed, it must begin with the batch's lines")
     func otherList() async throws {
         let f = try await QueueFixture()
         let status = try await batch(f, keepDetails: 0)
         folder.write(try #require(folder.read("l.txt")), to: "moved.txt")
         folder.write(Array("http://h/other\n".utf8), to: "l.txt")
-        let moved = FailureReader(queue: f.queue, status: status, listPath: folder.path("moved.txt"))
-        #expect(try await failures(moved).count == 3)
         await #expect { try await failures(FailureReader(queue: f.queue, status: status)) } throws: { error in
             (error as? PrefetchError)?.kind == .unreadableList
-                && (error as? PrefetchError)?.hint.contains("--list") == true
+                && (error as? PrefetchError)?.message.contains("there is no copy") == true
         }
+        // One that has grown begins with the lines of the batch.
+        let lines = try #require(folder.read("moved.txt"))
+        folder.write(lines + Array("http://h/more\n".utf8), to: "l.txt")
+        #expect(try await failures(FailureReader(queue: f.queue, status: status)).count == 3)
     }
 
     @Test("A batch is meant by its id, a unique beginning, or as the newest")
@@ -162,18 +167,26 @@ struct ReadingTests {
         #expect(try await f.queue.catalog.unknownQueue() == nil)
     }
 
-    @Test("Batches of a list are known by its hash")
+    @Test("Running batches that may have a list are those of its path, of its sources and with its beginning")
     func ofList() async throws {
         let f = try await QueueFixture()
-        for (time, id) in ["a", "b", "c"].enumerated() {
-            try await f.open(id, fields: [("hash", id == "c" ? "other" : "same")])
-            try await f.redis("ZADD", f.keys.batches, String(time), id)
+        let fields = [
+            "a": [("list", "/l"), ("head", "x")], "b": [("list", "/l")],
+            "c": [("list", "/s"), ("sources", "/t\u{0}/u")],
+            "d": [("list", "/m"), ("head", "same")], "e": [("list", "/other")],
+        ]
+        for (time, id) in fields.keys.sorted().enumerated() {
+            try await f.open(id, fields: fields[id] ?? [])
+            try await f.redis("HSET", f.keys.batch(id), "created", String(1_000 + time))
         }
         _ = try await f.queue.batches.cancel(batch: "b")
-        let found = try await f.queue.catalog.newest(ofList: "same", path: "/l")
-        #expect(found.newest?.id == "b" && found.running?.id == "a")
-        #expect(try await f.queue.catalog.newest(ofList: "none", path: "/l").newest == nil)
-        #expect(try await f.queue.catalog.running() == ["a", "c"])
+        func found(_ path: String, _ sources: [String], _ head: String) async throws -> [String] {
+            try await f.queue.catalog.running(ofList: path, sources: sources, head: head).map(\.id)
+        }
+        #expect(try await found("/l", [], "same") == ["d", "a"])
+        #expect(try await found("/none", ["/t", "/u"], "") == ["c"])
+        #expect(try await found("/none", ["/u", "/t"], "none") == [])
+        #expect(try await f.queue.catalog.running() == ["a", "c", "d", "e"])
     }
 
     @Test("What cannot be read of an options text has its default")

@@ -91,7 +91,9 @@ struct BoundedFeedingTests {
         }
         folder.write(Array(lines.joined().utf8), to: "long.txt")
         let list = try URLList(path: folder.path("long.txt"))
-        try await f.open(fields: [("total", "200"), ("list", list.absolutePath), ("hash", list.hash)])
+        try await f.open(fields: [
+            ("total", "200"), ("list", list.absolutePath), ("hash", list.hash), ("length", String(list.bytes)),
+        ])
         #expect(try await ListFeeder(queue: f.queue, list: list, batch: "b", jobSize: 256).feed() == .sealed)
         let payloads = try await f.redis("LRANGE", f.keys.jobs("b"), "0", "-1").array?.compactMap(\.bytes) ?? []
         #expect(payloads.allSatisfy { $0.count < (1 << 18) + 8_192 })

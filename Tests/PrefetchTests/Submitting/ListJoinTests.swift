@@ -13,10 +13,11 @@ struct ListJoinTests {
         return folder.path(name)
     }
 
-    private func joined(_ paths: [String], _ options: ListImport.Options = .init()) throws -> String {
-        let join = try ListJoin(into: folder.path(""), options: options)
-        for path in paths { _ = try join.add(path, name: path) }
-        return try join.finish(stem: "a")
+    private func joined(_ paths: [String]) throws -> ListStream {
+        let list = try ListStream(paths)
+        mkdir(folder.path("lists"), 0o700)
+        try list.keep(in: folder.path("lists"))
+        return list
     }
 
     @Test("Lines follow each other whatever the lists are, and the same lists make the same file")
@@ -25,17 +26,16 @@ struct ListJoinTests {
             write("http://h/1\r\n\nhttp://h/2", "a.txt"), write("\u{FEFF}# b\nhttp://h/3\n", "b.txt"),
             write("id,url\n1,http://h/4\n2,no\n", "c.csv"), write(#"{"url":"http://h/5"}"#, "d.jsonl"),
         ]
-        let path = try joined(paths)
-        let list = try URLList(path: path)
+        let list = try joined(paths)
         var entries: [String] = []
-        try await list.forEach { entry in
+        try await BatchEntries(list).forEach { entry in
             entries.append("\(entry.isInvalid ? "!" : "")\(entry.line) \(entry.url)")
             return true
         }
         #expect(entries == ["1 http://h/1", "3 http://h/2", "5 http://h/3", "7 http://h/4", "!8 no", "9 http://h/5"])
-        #expect(list.stem == "a" && list.total == 6)
-        #expect(try joined(paths) == path)
-        #expect(try joined(paths.reversed()) != path)
+        #expect(list.list.stem == "a" && list.reading.total == 6 && list.isWhole)
+        #expect(try joined(paths).list.hash == list.list.hash)
+        #expect(try joined(paths.reversed()).list.hash != list.list.hash)
     }
 
     @Test("An error has the name of its list and the line in it")
@@ -51,13 +51,11 @@ struct ListJoinTests {
             #expect(error?.kind == .unreadableList)
             #expect(error?.message.contains(path) == true && error?.message.contains(message) == true)
         }
-        let join = try ListJoin(into: folder.path(""), options: ListImport.Options())
-        for (text, name, isEmpty) in [
-            ("# none\n\n", "e.txt", true), ("http://h/1\n", "e.txt", false), ("url,c\n\n", "e.csv", true),
-            ("url,c\nhttp://h/1,\n", "e.csv", false),
-        ] {
-            let path = write(text, name)
-            #expect(try join.add(path, name: path).isEmpty == isEmpty, "\(text)")
+        for (text, name) in [("# none\n\n", "e.txt"), ("url,c\n\n", "e.csv")] {
+            for paths in [[write(text, name), good], [good, write(text, name)]] {
+                let error = #expect(throws: PrefetchError.self) { try joined(paths) }
+                #expect(error?.message == "\(folder.path(name)) has no URL")
+            }
         }
     }
 

@@ -11,7 +11,7 @@ struct ListSurveyTests {
     func bounds() async throws {
         let lines = ["http://a/1", "http://a/2", "http://a/1", "http://b/1", "http://c/1", "http://c/1", "no url"]
         folder.write(Array(lines.joined(separator: "\n").utf8), to: "urls.txt")
-        let list = try URLList(path: folder.path("urls.txt"))
+        let list = BatchEntries(try URLList(path: folder.path("urls.txt")))
         let exact = try await ListSurvey(list, cache: nil, rule: .url)
         #expect(exact.urls == 6 && exact.invalid == 1 && exact.duplicates == 2 && exact.missing == 4)
         #expect(!exact.mayHaveMoreDuplicates && exact.urlsOfOtherHosts == 0)

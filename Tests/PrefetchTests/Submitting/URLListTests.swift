@@ -139,7 +139,7 @@ struct URLListTests {
     }
 
     static let wrong: [(String, [UInt8], String, String)] = [
-        ("parquet", Array("PAR1\u{1}\u{2}abc\n".utf8), "a Parquet file", "duckdb"),
+        ("parquet", Array("PAR1\u{1}\u{2}abc\n".utf8), "a Parquet file", "give its path"),
         ("gzip", [0x1F, 0x8B, 8, 0, 1], "gzip data", "zcat"),
         ("zstd", [0x28, 0xB5, 0x2F, 0xFD, 1], "zstd data", "zstdcat"),
         ("xz", [0xFD, 0x37, 0x7A, 0x58, 0x5A, 0], "xz data", "xzcat"),

@@ -81,7 +81,8 @@ struct URLBytesWorkerTests {
         for url in urls where urls.firstIndex(where: { $0.utf8.elementsEqual(url.utf8) })!.isMultiple(of: 2) {
             try await cache.store(GeneratedImage.png(seed: 1, width: 9, height: 9), forKey: url)
         }
-        let survey = try await ListSurvey(URLList(path: folder.path("urls.txt")), cache: cache.disk, rule: .url)
+        let survey = try await ListSurvey(
+            BatchEntries(URLList(path: folder.path("urls.txt"))), cache: cache.disk, rule: .url)
         #expect(survey.urls == 2 * urls.count && survey.duplicates == urls.count)
         #expect(survey.cached == urls.count / 2 && survey.missing == urls.count / 2)
     }

@@ -35,7 +35,8 @@ struct WorkerFixture {
         let id = try await queue.batches.open(
             id: "\(list.stem)-\(list.hash.prefix(8))", nonce: name, exactly: false,
             fields: [
-                ("total", String(list.total)), ("list", list.path), ("hash", list.hash), ("options", options.encoded),
+                ("total", String(list.total)), ("list", list.path), ("hash", list.hash), ("length", String(list.bytes)),
+                ("options", options.encoded),
                 ("keep", "600"), ("details", "1000"),
             ])
         let end = try await ListFeeder(queue: queue, list: list, batch: id!, window: "all", jobSize: jobSize).feed()

@@ -58,7 +58,7 @@ async def judge(cell):
     for batch in cell.batches:
         if cell.redis("HGET", cell.key("b", batch.name), "state") not in ("done", "cancelled"):
             continue
-        _, text = await cell.command("watch", batch.name, "--json", "--from-start", "--list", batch.list, around=True)
+        _, text = await cell.command("watch", batch.name, "--json", "--from-start", around=True)
         events(cell, batch, text, "watch --from-start")
 
 

@@ -74,9 +74,9 @@ package struct DemoCommand: AsyncParsableCommand {
     }
 
     /// What a person would have to type for the same run.
-    private func arguments(_ list: URLList, _ origin: DemoOrigin) -> [String] {
+    private func arguments(_ list: ListStream, _ origin: DemoOrigin) -> [String] {
         var words = [
-            list.path, "--cache", cache, "--workers", String(workers), "--max-per-host", "0", "--retry-failed",
+            list.list.path, "--cache", cache, "--workers", String(workers), "--max-per-host", "0", "--retry-failed",
         ]
         // Longer than the slowest answer that is still an image; the three tries of a stalled one are what the demo takes.
         words += ["--timeout", "800ms"]

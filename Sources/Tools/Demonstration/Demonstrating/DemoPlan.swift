@@ -113,7 +113,7 @@ struct DemoPlan: Sendable {
     var exampleURL: String { Entry(behaviour: .image, number: 0).url }
 
     /// Puts the list with the state of a cache's runs, where later commands find it.
-    func writeList(cache: String) throws(PrefetchError) -> URLList {
+    func writeList(cache: String) throws(PrefetchError) -> ListStream {
         let folder = try RunState.open(cache, in: StateOption.folder(nil)).lists()
         let path = "\(folder)/demo-\(entries.count).txt"
         let text = entries.map { $0.url + "\n" }.joined()
@@ -124,6 +124,8 @@ struct DemoPlan: Sendable {
                 .cacheUnavailable, "cannot write \(path)", hint: "choose a folder that this user may write: --cache DIR"
             )
         }
-        return try URLList(path: path)
+        let list = try ListStream([path])
+        try list.keep(in: folder)
+        return list
     }
 }

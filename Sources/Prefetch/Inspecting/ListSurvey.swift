@@ -36,7 +36,7 @@ package struct ListSurvey: Sendable {
     /// * `remembering`, `hosts`: the bounds.
     /// - Throws: `unreadableList`.
     package init(
-        _ list: URLList, cache: DiskCache?, rule: CacheKeyRule, remembering most: Int = mostRemembered,
+        _ list: BatchEntries, cache: DiskCache?, rule: CacheKeyRule, remembering most: Int = mostRemembered,
         hosts maxHosts: Int = maxHosts
     ) async throws(PrefetchError) {
         var known: Set<Int> = []

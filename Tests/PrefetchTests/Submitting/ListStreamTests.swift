@@ -1,0 +1,191 @@
+import Foundation
+import Glibc
+import TestSupport
+import Testing
+import Threading
+
+@testable import Prefetch
+
+@Suite("A list that is read while it is queued", .timeLimit(.minutes(5)))
+struct ListStreamTests {
+    private let folder = TemporaryDirectory()
+
+    init() { mkdir(folder.path("lists"), 0o700) }
+
+    /// Lines of 440 bytes: 2,400 are the beginning of a list.
+    private static let folders = String(repeating: "a-folder-of-images/", count: 22)
+
+    private func lines(_ range: Range<Int>) -> String {
+        range.map { "http://example.org/\(Self.folders)/\($0).png\n" }.joined()
+    }
+
+    private func stream(_ name: String, limit: Int? = nil) throws -> ListStream {
+        let list = try ListStream([folder.path(name)], limit: limit)
+        try list.keep(in: folder.path("lists"))
+        return list
+    }
+
+    private func write(_ text: String, _ name: String = "list.txt") { folder.write(Array(text.utf8), to: name) }
+
+    private func feeder(_ list: ListStream, _ f: QueueFixture, _ id: String, hasGrown: Bool = false) -> ListFeeder {
+        ListFeeder(
+            queue: f.queue, entries: BatchEntries(list), of: list.name, batch: id, window: "all", jobSize: 10,
+            hasGrown: hasGrown)
+    }
+
+    private func open(_ list: ListStream, _ f: QueueFixture) async throws -> String {
+        try await NewBatch(list: list.list).open(in: f.queue).id
+    }
+
+    private func status(_ id: String, _ f: QueueFixture) async throws -> BatchStatus {
+        try #require(try await f.queue.batches.status(of: id))
+    }
+
+    /// Queues about so many URLs, as a feeder that is killed then.
+    private func feed(_ list: ListStream, _ f: QueueFixture, _ id: String, stopAt count: Int) async throws {
+        let task = Task {
+            try await feeder(list, f, id).feed(pushed: { pushed in
+                if pushed >= count { withUnsafeCurrentTask { $0?.cancel() } }
+            })
+        }
+        guard case .failure(let error) = await task.result else { return }
+        #expect((error as? PrefetchError)?.kind == .stopped || error is CancellationError, "\(error)")
+    }
+
+    @Test("A short list is whole at once; of a longer one the total is about right, and exact at its end")
+    func totals() async throws {
+        write(lines(0..<1_000))
+        let short = try stream("list.txt")
+        #expect(short.isWhole && short.reading.total == 1_000 && short.estimate == nil)
+        #expect(short.list.hash == (try URLList(path: folder.path("list.txt"))).hash)
+        write(lines(0..<10_000))
+        let long = try stream("list.txt")
+        #expect(!long.isWhole && long.reading.total < 3_000 && long.list.total == 0)
+        #expect(abs(try #require(long.estimate) - 10_000) < 300)
+        let f = try await QueueFixture()
+        let id = try await open(long, f)
+        #expect(try await status(id, f).isOpen)
+        #expect(try await feeder(long, f, id).feed() == .sealed)
+        let sealed = try await status(id, f)
+        #expect(sealed.total == 10_000 && sealed.isSealed && !sealed.isOpen && sealed.estimate == 0)
+        let whole = try URLList(path: folder.path("list.txt"))
+        #expect(sealed.listHash == whole.hash && sealed.listBytes == whole.bytes)
+        #expect(folder.contents().contains("lists/\(whole.hash).list.gz"))
+        #expect(try await f.findings(id) == [])
+    }
+
+    @Test(
+        "Every line is checked: at the beginning before anything is queued, later with its number",
+        arguments: [3, 6_000])
+    func badLine(number: Int) async throws {
+        let bad = #"{"url":"http://h/a.png","sha265":"00"}"# + "\n"
+        write(lines(0..<(number - 1)) + bad + lines(number..<7_000))
+        let message = "line \(number): there is no member 'sha265'"
+        guard number > 3 else {
+            let error = #expect(throws: PrefetchError.self) { try stream("list.txt") }
+            #expect(error?.message == message)
+            return
+        }
+        let f = try await QueueFixture()
+        let list = try stream("list.txt")
+        let id = try await open(list, f)
+        let error = await #expect(throws: PrefetchError.self) { try await feeder(list, f, id).feed() }
+        #expect(error?.kind == .unreadableList && error?.message == message)
+        let before = try await status(id, f)
+        #expect(before.isOpen && before.pushed == number - 1)
+        // Once it is right, the batch goes on behind what was queued.
+        write(lines(0..<(number - 1)) + "http://h/a.png\n" + lines(number..<7_000))
+        let mended = try stream("list.txt")
+        #expect(try mended.continuation(of: before) == .same)
+        mended.join(before, isFed: false)
+        #expect(try await feeder(mended, f, id).feed() == .sealed)
+        #expect(try await status(id, f).total == 7_000)
+        #expect(try await f.findings(id) == [])
+    }
+
+    @Test("A batch goes on with a list whose lines are those that were queued, whatever has become of the rest")
+    func continued() async throws {
+        let f = try await QueueFixture()
+        write(lines(0..<6_000))
+        let first = try stream("list.txt")
+        let id = try await open(first, f)
+        try await feed(first, f, id, stopAt: 3_000)
+        let before = try await status(id, f)
+        #expect(before.isOpen && before.pushed >= 3_000 && before.pushed < 6_000 && before.listBytes > 1 << 20)
+        let urls = before.pushed
+        for (text, expected) in [
+            (lines(0..<6_000), ListStream.Continuation.same), (lines(0..<6_100), .same),
+            (lines(0..<urls), .same), (lines(0..<urls) + lines(0..<5), .same), (lines(0..<(urls - 1)), .different),
+            (lines(1..<6_000), .different), ("#" + lines(0..<6_000), .different),
+            (lines(0..<(urls - 1)) + lines(0..<300), .different),
+        ] {
+            write(text)
+            #expect(try stream("list.txt").continuation(of: before) == expected, "\(text.utf8.count) bytes")
+        }
+        write(lines(0..<6_100))
+        let again = try stream("list.txt")
+        again.join(before, isFed: false)
+        #expect(try await feeder(again, f, id).feed() == .sealed)
+        let sealed = try await status(id, f)
+        #expect(sealed.total == 6_100 && sealed.pushed == 6_100)
+        // It has grown since.
+        write(lines(0..<6_107))
+        let grown = try stream("list.txt")
+        #expect(try grown.continuation(of: sealed) == .grown)
+        #expect(try stream("list.txt", limit: 100).continuation(of: sealed) == .different)
+        grown.join(sealed, isFed: false)
+        #expect(try await feeder(grown, f, id, hasGrown: true).feed() == .sealed)
+        #expect(try await status(id, f).total == 6_107)
+        #expect(try await f.findings(id) == [])
+    }
+
+    @Test("So does a table, whose lines are kept while it is read", arguments: ["t.csv", "t.csv.gz"])
+    func table(name: String) async throws {
+        func rows(_ range: Range<Int>) async throws {
+            let rows = range.map { "\($0),http://example.org/\(Self.folders)/\($0).png,\"a, caption\"\n" }.joined()
+            write("id,url,caption\n" + rows, "t.csv")
+            guard name.hasSuffix(".gz") else { return }
+            let gzip = try await ChildProcess("/bin/gzip", ["-n", "-f", folder.path("t.csv")])
+            #expect(await gzip.wait() == .exited(0))
+        }
+        let f = try await QueueFixture()
+        try await rows(0..<6_000)
+        let first = try stream(name)
+        #expect(!first.isWhole)
+        let id = try await open(first, f)
+        try await feed(first, f, id, stopAt: 4_000)
+        let before = try await status(id, f)
+        #expect(before.pushed >= 4_000 && before.pushed < 6_000 && before.sources == [folder.path(name)])
+        try await rows(1..<6_000)
+        #expect(try stream(name).continuation(of: before) == .different)
+        try await rows(0..<6_010)
+        let again = try stream(name)
+        #expect(try again.continuation(of: before) == .same)
+        again.join(before, isFed: false)
+        #expect(try await feeder(again, f, id).feed() == .sealed)
+        let sealed = try await status(id, f)
+        #expect(sealed.total == 6_010)
+        #expect(access(sealed.listPath, F_OK) != 0)
+        var last = 0
+        try await BatchEntries(of: sealed, queue: f.queue).forEach { entry async throws(PrefetchError) in
+            last = entry.line
+            return true
+        }
+        #expect(last == 6_011)
+        #expect(try stream(name).continuation(of: sealed) == .same)
+    }
+
+    @Test("A limit ends it behind so many entries, in its beginning and later", arguments: [1, 7, 5_000, 8_000])
+    func limit(count: Int) async throws {
+        write("# head\n" + lines(0..<6_000))
+        let f = try await QueueFixture()
+        let list = try stream("list.txt", limit: count)
+        #expect(list.isWhole == (count < 10))
+        let id = try await open(list, f)
+        #expect(try await feeder(list, f, id).feed() == .sealed)
+        let sealed = try await status(id, f)
+        #expect(sealed.total == min(count, 6_000))
+        #expect(try stream("list.txt", limit: count).continuation(of: sealed) == .same)
+        #expect(try stream("list.txt").continuation(of: sealed) == (count < 6_000 ? .grown : .same))
+    }
+}

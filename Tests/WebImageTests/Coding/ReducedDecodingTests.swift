@@ -109,11 +109,10 @@ struct ReducedDecodingTests {
         let (width, height) = (2400, 1600)
         let bytes: [UInt8] =
             switch image {
-            case .jpeg: GeneratedImage.jpeg(seed: 1, width: width, height: height)
             case .gif: GeneratedImage.gif(seed: 1, width: width, height: height)
-            default:
-                try coder.encode(
-                    Self.striped(width, height, alpha: image == .alphaPNG), as: image == .webp ? .webp : .png)
+            case .jpeg, .webp:
+                try coder.encode(Self.striped(width, height, alpha: false), as: image == .jpeg ? .jpeg : .webp)
+            default: try coder.encode(Self.striped(width, height, alpha: image == .alphaPNG), as: .png)
             }
         var options = ImageDecodeOptions()
         options.scaleDownLimitBytes = 120 * 80 * 4
@@ -127,7 +126,7 @@ struct ReducedDecodingTests {
     @Test
     func `the memory of a reduced image is what the limit is compared with`() throws {
         // Whole it would take 36 MB at 4 bytes a pixel.
-        let bytes = GeneratedImage.png(seed: 2, width: 3000, height: 3000)
+        let bytes = try coder.encode(Self.striped(3000, 3000, alpha: false), as: .png)
         var limits = ImageCoder.Limits()
         limits.maxMemory = 8 << 20
         let coder = ImageCoder(limits: limits, memory: DecodeMemory())

@@ -18,7 +18,8 @@ struct PhotoLikePixels {
         return [red * 36, green * 36, blue * 85]
     }
 
-    /// Rows without padding, one byte per sample.
+    /// Rows without padding, one byte per sample. In pointers, and operators that wrap: every image of the tests comes from here, without
+    /// optimization.
     func samples(channels: Int) -> [UInt8] {
         var random = random
         let (cell, noise) = (Self.cell, Self.noise)
@@ -27,26 +28,35 @@ struct PhotoLikePixels {
         // Colours between two rows of the grid.
         var line = [Int](repeating: 0, count: columns * channels)
         return [UInt8](unsafeUninitializedCapacity: width * height * channels) { samples, count in
-            for y in 0..<height {
-                let (row, down) = y.quotientAndRemainder(dividingBy: cell)
-                for at in line.indices {
-                    let above = row * line.count + at
-                    line[at] = grid[above] * (cell - down) + grid[above + line.count] * down
-                }
-                for x in 0..<width {
-                    let (column, right) = x.quotientAndRemainder(dividingBy: cell)
-                    // One random number serves all channels of a pixel, 16 bits each.
-                    var bits = random.next()
-                    var at = column * channels
-                    let end = at + channels
-                    while at < end {
-                        let value = (line[at] * (cell - right) + line[at + channels] * right) / (cell * cell)
-                        let shift = Int(bits & 0xFFFF) * noise / 65_536 - noise / 2
-                        bits = bits >> 16 | bits << 48
-                        samples[count] = UInt8(clamping: value + shift)
-                        count += 1
-                        at += 1
+            count = width * height * channels
+            guard count > 0, var sample = samples.baseAddress else { return }
+            line.withUnsafeMutableBufferPointer { line in
+                guard let between = line.baseAddress else { return }
+                var y = 0
+                while y < height {
+                    let (row, down) = (y / cell, y % cell)
+                    for at in 0..<columns * channels {
+                        let above = row * columns * channels + at
+                        between[at] = grid[above] * (cell - down) + grid[above + columns * channels] * down
                     }
+                    var x = 0
+                    while x < width {
+                        let (column, right) = (x / cell, x % cell)
+                        // One random number serves all channels of a pixel, 16 bits each.
+                        var bits = random.next()
+                        var left = between + column &* channels
+                        let end = left + channels
+                        while left < end {
+                            let value = (left[0] &* (cell &- right) &+ left[channels] &* right) / (cell &* cell)
+                            let noisy = value &+ (Int(truncatingIfNeeded: bits & 0xFFFF) &* noise) / 65_536 &- noise / 2
+                            bits = bits &>> 16 | bits &<< 48
+                            sample[0] = noisy < 0 ? 0 : noisy > 255 ? 255 : UInt8(truncatingIfNeeded: noisy)
+                            sample += 1
+                            left += 1
+                        }
+                        x &+= 1
+                    }
+                    y &+= 1
                 }
             }
         }
@@ -62,8 +72,8 @@ package struct SplitMix64: RandomNumberGenerator, Sendable {
     package mutating func next() -> UInt64 {
         state &+= 0x9E37_79B9_7F4A_7C15
         var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
+        mixed = (mixed ^ (mixed &>> 30)) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ (mixed &>> 27)) &* 0x94D0_49BB_1331_11EB
+        return mixed ^ (mixed &>> 31)
     }
 }

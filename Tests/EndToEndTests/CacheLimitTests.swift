@@ -41,7 +41,7 @@ struct CacheLimitTests: CommandSuite {
         let disk = try cache(folder)
         try fill(disk, 0..<5, hours: 1)
         try fill(disk, 5..<8, hours: 50)
-        let stat = try await coord(["cache", "ls", "--summary", "--cache", folder.path("cache"), "--json"])
+        let stat = try await ended(["cache", "ls", "--summary", "--cache", folder.path("cache"), "--json"])
         #expect(await stat.wait() == .exited(0))
         #expect(
             stat.stdout == #"{"v":1,"count":8,"bytes":800,"allocated_bytes":32768,"days":["#
@@ -49,11 +49,11 @@ struct CacheLimitTests: CommandSuite {
                 + #"{"day":2,"count":3,"bytes":300,"allocated_bytes":12288}],"#
                 + #""formats":{"unknown":{"count":8,"bytes":800,"allocated_bytes":32768}},"#
                 + #""levels":{"none":{"count":8,"bytes":800,"allocated_bytes":32768}}}"# + "\n")
-        let text = try await coord(["cache", "ls", "--summary", "--cache", folder.path("cache")])
+        let text = try await ended(["cache", "ls", "--summary", "--cache", folder.path("cache")])
         #expect(await text.wait() == .exited(0))
         #expect(text.stdout.contains("\n2 days old         3  300 B    12 kB\n"))
 
-        let none = try await coord(["cache", "gc", "--cache", folder.path("cache")])
+        let none = try await ended(["cache", "gc", "--cache", folder.path("cache")])
         #expect(await none.wait() == .exited(64))
         #expect(none.stderr.contains("without a rule"))
         let words = ["cache", "gc", "--max-age", "1d", "--max-size", "16384", "--cache", folder.path("cache")]
@@ -61,18 +61,18 @@ struct CacheLimitTests: CommandSuite {
             #""expired":{"count":3,"allocated_bytes":12288},"evicted":{"count":1,"allocated_bytes":4096},"#
             + #""spared":{"count":0,"allocated_bytes":0},"remaining":{"count":4,"allocated_bytes":16384},"#
             + #""temporary_files":0,"moved_aside":0}"# + "\n"
-        let dry = try await coord(words + ["--dry-run", "--json"])
+        let dry = try await ended(words + ["--dry-run", "--json"])
         #expect(await dry.wait() == .exited(0))
         #expect(dry.stdout == #"{"v":1,"dry_run":true,"# + json)
         #expect(try disk.audit.count().images == 8)
-        let asked = try await coord(words)
+        let asked = try await ended(words)
         #expect(await asked.wait() == .exited(78))
         #expect(
             asked.stderr
                 == "error: cache gc would remove 4 images, 16 kB on disk, of 8 in \(folder.path("cache")); "
                 + "standard input is not a terminal, so it cannot ask\nhint: add --yes to do it without a question\n")
         #expect(try disk.audit.count().images == 8)
-        let gc = try await coord(words + ["-v", "--yes"])
+        let gc = try await ended(words + ["-v", "--yes"])
         #expect(await gc.wait() == .exited(0))
         let lines = gc.stdout.split(separator: "\n")
         #expect(lines.filter { $0.hasPrefix("max-age: \(folder.path("cache"))/v1/") }.count == 3)
@@ -80,14 +80,14 @@ struct CacheLimitTests: CommandSuite {
         #expect(lines.suffix(3).first == "removed for --max-age: 3 images, 12 kB on disk")
         #expect(lines.last == "left: 4 images, 16 kB on disk")
         #expect(try disk.audit.count().images == 4)
-        let all = try await coord(["cache", "gc", "--max-age", "0", "--cache", folder.path("cache")])
+        let all = try await ended(["cache", "gc", "--max-age", "0", "--cache", folder.path("cache")])
         #expect(await all.wait() == .exited(78))
         #expect(
             all.stderr
                 == "error: cache gc would remove 4 images, 16 kB on disk, everything in \(folder.path("cache")); "
                 + "standard input is not a terminal, so it cannot ask\nhint: add --yes to do it without a question\n")
         #expect(try disk.audit.count().images == 4)
-        let missing = try await coord(["cache", "gc", "--max-age", "1d", "--cache", folder.path])
+        let missing = try await ended(["cache", "gc", "--max-age", "1d", "--cache", folder.path])
         #expect(await missing.wait() == .exited(66))
         #expect(folder.contents().filter { !$0.hasPrefix("cache/") } == [])
     }
@@ -143,7 +143,7 @@ struct CacheLimitTests: CommandSuite {
         return origin
     }
 
-    @Test("Eight processes that write twenty times the limit in forty batches, one after another, stay within it")
+    @Test("Eight processes that write eight times the limit in sixteen batches, one after another, stay within it")
     func withinTheLimit() async throws {
         let remote = try await RemoteBatch()
         let origin = try origin()
@@ -154,8 +154,8 @@ struct CacheLimitTests: CommandSuite {
         var written = 0
         var largest = 0
         var number = 0
-        let size = 20 * limit / body.count / 40
-        while written < 20 * limit {
+        let size = 8 * limit / body.count / 16
+        while written < 8 * limit {
             let urls = (0..<size).map { origin.url("/\(number)/\($0).png") }
             try await remote.submit(urls, as: "b\(number)", ["--validate", "none", "--durability", "none"])
             try await until {
@@ -170,7 +170,7 @@ struct CacheLimitTests: CommandSuite {
             written += size * body.count
             number += 1
         }
-        #expect(number == 40)
+        #expect(number == 16)
         #expect(largest <= most, "\(largest) bytes at the most, the limit is \(limit)")
         #expect(largest > limit / 2)
         for worker in workers { worker.signal(SIGTERM) }
@@ -197,7 +197,7 @@ struct CacheLimitTests: CommandSuite {
         if lastsLonger {
             // Its jobs lie in the queue, and it takes none.
             try await until {
-                let workers = try await remote.coord(["workers"])
+                let workers = try await remote.ended(["workers"])
                 await workers.wait()
                 return workers.stdout.contains("; its jobs went back to the queue")
             }

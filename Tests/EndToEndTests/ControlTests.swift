@@ -21,7 +21,7 @@ struct ControlTests {
     func stopsWithinTwoSeconds(command: String) async throws {
         let remote = try await RemoteBatch()
         let origin = try OriginServer.pictures(delay: 0.1)
-        let urls = (0..<20_000).map { origin.url("/\($0).png") }
+        let urls = (0..<5_000).map { origin.url("/\($0).png") }
         try await remote.submit(urls, as: "slow", ["--window", "all"])
         let worker = try #require(try await remote.workers(1).first)
         try await until { origin.requestCount() >= 50 }
@@ -39,7 +39,7 @@ struct ControlTests {
         let asked = origin.requestCount()
         let status = try #require(try await remote.queue.batches.status(of: "slow"))
         guard command.hasPrefix("pause") else {
-            #expect(status.state == .cancelled && status.counts.finished == 20_000)
+            #expect(status.state == .cancelled && status.counts.finished == 5_000)
             #expect(await worker.wait() == .exited(0))
             return
         }

@@ -48,7 +48,7 @@ struct ClusterCommandTests {
     }
 
     private func expect(_ arguments: [String], _ code: Int32, _ says: String, _ b: RemoteBatch) async throws {
-        let child = try await b.coord(arguments)
+        let child = try await b.ended(arguments)
         #expect(await child.wait() == .exited(code), "\(arguments): \(child.stdout) \(child.stderr)")
         #expect((child.stdout + child.stderr).contains(says), "\(arguments): \(child.stdout) \(child.stderr)")
         #expect(!child.stderr.contains("CROSSSLOT") && !child.stderr.contains("Redis replied"), "\(child.stderr)")

@@ -15,6 +15,9 @@ extension CommandSuite {
         _ words: [String], of product: String = "prefetch-coord", input: [UInt8]? = nil,
         environment: [String: String] = [:]
     ) async throws -> ChildProcess {
+        if product == "prefetch-coord", input == nil, environment.isEmpty, let answer = await CommandInside.run(words) {
+            return answer
+        }
         let child = try await ChildProcess(builtProduct(product), words, environment: environment, input: input)
         await child.wait()
         return child

@@ -47,7 +47,7 @@ struct DescriptorTests {
         try await remote.submit((0..<80).map { origin.url("/\($0).png") }, as: "b")
         let worker = try await worker(remote, limit: 128, "--max-concurrent-downloads 32")
         // Of more than one, and of the number that it was told, nobody is to have more than fit.
-        let told = try await remote.coord([
+        let told = try await remote.ended([
             "set", "--all", "--max-concurrent-downloads", "400",
         ])
         await told.wait()

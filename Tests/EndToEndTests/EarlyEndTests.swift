@@ -28,7 +28,7 @@ struct EarlyEndTests {
                 "submit", b.list(urls), "--name", "b", "--deadline", "3s", "--wait", "--json", "-q",
             ] + longTimeout)
         try await until { try await b.queue.batches.status(of: "b")?.isSealed == true }
-        let running = try await b.coord(["status", "b"])
+        let running = try await b.ended(["status", "b"])
         #expect(await running.wait() == .exited(0))
         #expect(running.stdout.contains("  deadline in "), "\(running.stdout)")
         let watch = try await b.coord(["watch", "b", "--json", "--from-start"])
@@ -49,7 +49,7 @@ struct EarlyEndTests {
         #expect(
             text.stdout.hasPrefix("b cancelled by its deadline: finished 22 of 22: 20 images, 2 skipped ("),
             "\(text.stdout)")
-        let fsck = try await b.coord(["fsck"])
+        let fsck = try await b.ended(["fsck"])
         #expect(await fsck.wait() == .exited(0), "\(fsck.stdout)")
     }
 
@@ -60,7 +60,7 @@ struct EarlyEndTests {
         try await b.submit(Array(urls.prefix(3)), as: "looked", ["--deadline", "200ms"])
         // The first command that reads it ends it, and says so.
         try await until {
-            let status = try await b.coord(["status", "looked"])
+            let status = try await b.ended(["status", "looked"])
             #expect(await status.wait() == .exited(0))
             return status.stdout.contains("looked  cancelled by its deadline  100.0%  finished 3 of 3")
         }
@@ -94,7 +94,7 @@ struct EarlyEndTests {
             "\(run.stdout)")
         for worker in workers { worker.signal(SIGTERM) }
         for worker in workers { #expect(await worker.wait() == .exited(0), "\(worker.stderr)") }
-        let failures = try await b.coord(["failures", "--json"])
+        let failures = try await b.ended(["failures", "--json"])
         #expect(await failures.wait() == .exited(0))
         #expect(failures.stdout.contains(#"{"line":40,"url":"\#(origin.url("/hangs"))","outcome":"cancelled""#))
         #expect(failures.stdout.split(separator: "\n").count == 1, "\(failures.stdout)")

@@ -220,7 +220,7 @@ struct EngineTests: FolderSuite {
         #expect(requests("/a").allSatisfy { $0.header("Referer") == "http://secret.test/" })
         #expect(requests("/b").allSatisfy { $0.header("Referer") == nil && $0.header("X-Worker") == "1" })
         // A header may be secret: its name is told, not its value.
-        let shown = try await b.coord(["status", "hasty", "--json"])
+        let shown = try await b.ended(["status", "hasty", "--json"])
         #expect(await shown.wait() == .exited(0))
         #expect(
             shown.stdout.contains(

@@ -68,14 +68,8 @@ struct HostileRedisTests {
     }
 
     private func run(_ b: RemoteBatch, _ words: [String], _ note: String) async throws -> ChildProcess {
-        let child = try await b.coord(words)
-        // A program that hangs is killed by the deadline, and says so.
-        let deadline = Task {
-            try await Task.sleep(for: .seconds(20))
-            child.signal(SIGKILL)
-        }
+        let child = try await b.ended(words)
         let end = await child.wait()
-        deadline.cancel()
         guard case .exited(let code) = end else {
             Issue.record("\(words.joined(separator: " ")) with \(note): \(end) \(child.stderr.suffix(300))")
             return child

@@ -45,7 +45,7 @@ struct LocalFaultTests {
         #expect(worker.stderr.contains(text), "\(worker.stderr)")
         // In `workers` within a beat.
         try await until {
-            let workers = try await remote.coord(["workers", "--json"])
+            let workers = try await remote.ended(["workers", "--json"])
             await workers.wait()
             return workers.stdout.contains(text)
         }

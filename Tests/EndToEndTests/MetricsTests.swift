@@ -64,7 +64,7 @@ struct MetricsTests {
         let disk = try DiskCache(directory: b.folder.path("cache"))
         _ = try disk.account.usage()
         for form in ["prometheus", "openmetrics"] {
-            let metrics = try await b.coord(["metrics", "--format", form, "--cache", b.folder.path("cache")])
+            let metrics = try await b.ended(["metrics", "--format", form, "--cache", b.folder.path("cache")])
             #expect(await metrics.wait() == .exited(0), "\(metrics.stderr)")
             b.folder.write(Array(metrics.stdout.utf8), to: form)
         }
@@ -92,18 +92,18 @@ struct MetricsTests {
     func textfile() async throws {
         let b = try await batch()
         let file = b.folder.path("prefetch.prom")
-        let write = try await b.coord(["metrics", "--textfile", file])
+        let write = try await b.ended(["metrics", "--textfile", file])
         #expect(await write.wait() == .exited(0) && write.stdout.isEmpty, "\(write.stderr)")
         let text = String(decoding: try #require(b.folder.read("prefetch.prom")), as: UTF8.self)
         #expect(text.contains("prefetch_redis_up{queue=\"default\"} 1\n") && text.hasSuffix("\n"))
         await b.redis.kill9()
-        #expect(await (try await b.coord(["metrics", "--textfile", file])).wait() == .exited(69))
+        #expect(await (try await b.ended(["metrics", "--textfile", file])).wait() == .exited(69))
         #expect(String(decoding: b.folder.read("prefetch.prom") ?? [], as: UTF8.self) == text)
         for arguments in [
             ["--textfile", file, "--listen", "0"], ["--listen", "host:1"], ["--listen", "70000"],
             ["--listen", "0", "--format", "openmetrics"], ["--textfile", file, "--format", "openmetrics"],
         ] {
-            #expect(await (try await b.coord(["metrics"] + arguments)).wait() == .exited(64), "\(arguments)")
+            #expect(await (try await b.ended(["metrics"] + arguments)).wait() == .exited(64), "\(arguments)")
         }
     }
 
@@ -214,10 +214,10 @@ struct MetricsTests {
         "promtool finds nothing wrong with what is printed, with what is in a file and with what is served", .thorough)
     func promtoolReads() async throws {
         let b = try await batch()
-        let metrics = try await b.coord(["metrics"])
+        let metrics = try await b.ended(["metrics"])
         #expect(await metrics.wait() == .exited(0), "\(metrics.stderr)")
         #expect(try await promtool(metrics.stdout, b) == "")
-        let write = try await b.coord(["metrics", "--textfile", b.folder.path("prefetch.prom")])
+        let write = try await b.ended(["metrics", "--textfile", b.folder.path("prefetch.prom")])
         #expect(await write.wait() == .exited(0), "\(write.stderr)")
         let text = String(decoding: try #require(b.folder.read("prefetch.prom")), as: UTF8.self)
         #expect(try await promtool(text, b) == "")

@@ -66,7 +66,7 @@ struct OldestTests {
         try await until { try await oldest("held", b).text.contains("its worker has been silent for ") }
         worker.signal(SIGKILL)
         _ = await worker.wait()
-        let cancel = try await b.coord(["cancel", "held", "--yes"])
+        let cancel = try await b.ended(["cancel", "held", "--yes"])
         _ = await cancel.wait()
         #expect(try await oldest("held", b).text == "no URL of held is open\n")
     }
@@ -106,8 +106,8 @@ struct OldestTests {
     private func oldest(
         _ batch: String, _ b: RemoteBatch, _ options: [String] = []
     ) async throws -> (text: String, json: String) {
-        let text = try await b.coord(["why", "--oldest", batch] + options)
-        let json = try await b.coord(["why", "--oldest", batch, "--json"] + options)
+        let text = try await b.ended(["why", "--oldest", batch] + options)
+        let json = try await b.ended(["why", "--oldest", batch, "--json"] + options)
         #expect(await text.wait() == .exited(0), "\(text.stderr)")
         #expect(await json.wait() == .exited(0), "\(json.stderr)")
         return (text.stdout, json.stdout)

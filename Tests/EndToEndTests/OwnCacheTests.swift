@@ -155,13 +155,13 @@ struct OwnCacheTests {
             ("urls.jsonl", 65, "is not a manifest of a batch: its line 1"),
             ("nowhere.jsonl", 66, "nowhere.jsonl"),
         ] {
-            let export = try await batch.coord([
+            let export = try await batch.ended([
                 "export", "own", "--format", "jsonl", "--cache", cache, "--merge", folder.path(file),
             ])
             #expect(await export.wait() == .exited(code), "\(export.stderr)")
             #expect(export.stderr.contains(text), "\(export.stderr)")
         }
-        let files = try await batch.coord([
+        let files = try await batch.ended([
             "export", "own", "--format", "files", "--out", folder.path("out"), "--cache", cache, "--merge",
             folder.path("other.jsonl"),
         ])

@@ -38,12 +38,12 @@ struct ReadOnlyCommandTests {
         ] { _ = try await connection.command(command.map { RedisArgument($0) }) }
         await #expect(throws: RedisError.self) { _ = try await connection.command(["SET", "x", "1"]) }
         for command in Self.commands {
-            let child = try await b.coord(command)
+            let child = try await b.ended(command)
             #expect(await child.wait() == .exited(0), "\(command): \(child.stdout) \(child.stderr)")
             #expect(!child.stdout.isEmpty)
         }
         // The check of one batch reads only, too.
-        let check = try await b.coord(["fsck", "b"])
+        let check = try await b.ended(["fsck", "b"])
         #expect(await check.wait() == .exited(0), "\(check.stdout) \(check.stderr)")
     }
 
@@ -92,7 +92,7 @@ struct ReadOnlyCommandTests {
         // doctor tells of it as one of its findings.
         for (command, code) in Self.commands.map({ ($0, Int32(69)) }) + [(["doctor"], 1)] {
             let began = ContinuousClock.now
-            let child = try await b.coord(command)
+            let child = try await b.ended(command)
             #expect(await child.wait() == .exited(code), "\(command): \(child.stdout) \(child.stderr)")
             // A second and a half by itself; not the 15 s of commands that can wait.
             #expect(ContinuousClock.now - began < .seconds(8), "\(command)")
@@ -122,12 +122,12 @@ struct ReadOnlyCommandTests {
         }
         for (command, most) in [(["status", "b"], 150), (["failures", "b"], 150), (["workers"], 150)] {
             let before = try await commands()
-            let child = try await b.coord(command)
+            let child = try await b.ended(command)
             #expect(await child.wait() == .exited(0), "\(command): \(child.stderr)")
             let cost = try await commands() - before
             #expect(cost <= most, "\(command): \(cost) commands")
         }
-        let all = try await b.coord(["status", "--json"])
+        let all = try await b.ended(["status", "--json"])
         #expect(await all.wait() == .exited(0), "\(all.stderr)")
     }
 

@@ -29,7 +29,7 @@ struct RemoteBatch: FolderSuite {
     /// Submits a list under a name and returns when it is sealed.
     @discardableResult
     func submit(_ urls: [String], as name: String, _ options: [String]) async throws -> ChildProcess {
-        let submit = try await coord(["submit", list(urls, "\(name).txt"), "--name", name] + options)
+        let submit = try await ended(["submit", list(urls, "\(name).txt"), "--name", name] + options)
         #expect(await submit.wait() == .exited(0), "\(submit.stderr)")
         return submit
     }
@@ -47,12 +47,21 @@ struct RemoteBatch: FolderSuite {
             builtProduct("prefetch-coord"), arguments + ["--redis", redis.url])
     }
 
+    /// A command on this Redis that has ended, whatever its exit code; most in this process.
+    func ended(_ arguments: [String]) async throws -> ChildProcess {
+        let words = arguments + ["--redis", redis.url]
+        if let answer = await CommandInside.run(words) { return answer }
+        let child = try await ChildProcess(builtProduct("prefetch-coord"), words)
+        await child.wait()
+        return child
+    }
+
     /// It has ended, with this exit code.
     @discardableResult
     func done(
         _ arguments: [String], _ code: Int32 = 0, sourceLocation: SourceLocation = #_sourceLocation
     ) async throws -> ChildProcess {
-        let child = try await coord(arguments)
+        let child = try await ended(arguments)
         #expect(
             await child.wait() == .exited(code), "\(arguments): \(child.stdout)\(child.stderr)",
             sourceLocation: sourceLocation)

@@ -135,7 +135,7 @@ struct SettingsTests {
             try await lines(["--queue", "deafult"]).contains {
                 $0.hasSuffix("note: queue 'deafult' has no batch; this Redis has the queues 'default' (--queue)")
             })
-        _ = try await b.coord(["cancel", "b", "--yes"]).wait()
+        _ = try await b.ended(["cancel", "b", "--yes"]).wait()
         for (options, environment) in [
             (["--log-format", "json"], [:]), ([], ["PREFETCH_LOG_FORMAT": "json"]), (["--log-format", "auto"], [:]),
         ] {

@@ -107,14 +107,14 @@ struct TotalsTests {
         let (kills, stops) = try await damage
         print("totals: seed \(seed), \(frames) frames, \(objects) objects, \(kills) workers killed, \(stops) stopped")
         #expect(kills > 0 && stops > 0 && frames >= 9 && objects >= 9, "seed \(seed)")
-        #expect(await (try await b.coord(["cancel", "storm", "--yes"])).wait() == .exited(0))
+        #expect(await (try await b.ended(["cancel", "storm", "--yes"])).wait() == .exited(0))
         let once = try await b.coord(["dash", "storm", "--once", "--size", "120x40"])
         await once.wait()
         _ = try check(once.stdout.split(separator: "\n", omittingEmptySubsequences: false).map(String.init), seed)
         _ = try await readings(b, seed)
         #expect(await watch.wait() == .exited(4), "\(watch.stderr)")
         try await told(watch.stdout, b)
-        #expect(await (try await b.coord(["fsck", "storm"])).wait() == .exited(0))
+        #expect(await (try await b.ended(["fsck", "storm"])).wait() == .exited(0))
     }
 
     /// The first view as lines: what its parts come to.
@@ -166,7 +166,7 @@ struct TotalsTests {
     /// `status BATCH`, `status`, `workers` as JSON: how many were looked at.
     private func readings(_ b: RemoteBatch, _ seed: UInt64) async throws -> Int {
         func object(_ words: String...) async throws -> [String: Any] {
-            let child = try await b.coord(words + ["--json"])
+            let child = try await b.ended(words + ["--json"])
             #expect(await child.wait() == .exited(0), "\(child.stderr)")
             return try #require(try JSONSerialization.jsonObject(with: Data(child.stdout.utf8)) as? [String: Any])
         }

@@ -91,7 +91,7 @@ struct UnresponsiveDiskTests {
         let other = try await worker(
             remote, cache: remote.folder.path("other"), lease: "1s", ["--burst"])
         try await until {
-            let status = try await remote.coord(["status"])
+            let status = try await remote.ended(["status"])
             await status.wait()
             return status.stdout.contains("held: disk since ")
         }

@@ -49,7 +49,7 @@ struct CompatParsingTests {
         ["workers", "--queue", "{x}"],
     ])
     func whatMakesNoSenseIsRefused(words: [String]) {
-        #expect(throws: (any Error).self) { try CoordCommand.parseAsRoot(words) }
+        #expect(throws: (any Error).self) { try command(words) }
     }
 
     @Test(arguments: [

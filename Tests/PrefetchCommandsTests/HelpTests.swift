@@ -141,11 +141,12 @@ struct HelpTests {
     func usage(_ index: Int) {
         let (words, message, hint) = Self.errors[index]
         do {
-            _ = try CoordCommand.parseAsRoot(words)
+            _ = try command(words)
             Issue.record("\(words) was taken")
         } catch {
             let usage = UsageError(
-                CoordCommand.message(for: error), words, of: CoordCommand.self, others: CommandRunner.others)
+                CommandPath(words, of: CoordCommand.self).command.message(for: error), words, of: CoordCommand.self,
+                others: CommandRunner.others)
             #expect(usage.message == message)
             #expect(usage.hint == hint)
         }

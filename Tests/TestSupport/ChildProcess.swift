@@ -19,7 +19,7 @@ package final class ChildProcess: Sendable {
     /// The process id; its process group has the same number.
     package let pid: Int32
     private let files: TemporaryDirectory
-    private let ended = Locked<Status?>(nil)
+    private let ended: Locked<Status?>
     private let waiter: ThreadPool
 
     /// What programs read of a user's environment, and a test does not mean.
@@ -33,6 +33,7 @@ package final class ChildProcess: Sendable {
     ) async throws {
         files = TemporaryDirectory()
         waiter = ThreadPool(threads: 1, name: "wait")
+        ended = Locked(nil)
         var stdin: Int32 = -1
         if let input {
             files.write(input, to: "stdin")
@@ -48,6 +49,16 @@ package final class ChildProcess: Sendable {
         pid = await ProcessSpawner.shared.spawn(
             path, arguments: arguments, environment: variables, stdin: stdin, stdout: stdout, stderr: stderr)
         if pid < 0 { throw SpawnError(description: "cannot start \(path): \(String(cString: strerror(-pid)))") }
+    }
+
+    /// What a program would have left that was run in this process, and has ended.
+    package init(exited code: Int32, stdout: [UInt8], stderr: [UInt8]) {
+        files = TemporaryDirectory()
+        waiter = ThreadPool(threads: 1, name: "wait")
+        ended = Locked(.exited(code))
+        pid = 0
+        files.write(stdout, to: "stdout")
+        files.write(stderr, to: "stderr")
     }
 
     deinit {

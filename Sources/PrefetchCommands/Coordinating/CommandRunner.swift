@@ -19,16 +19,22 @@ public enum CommandRunner {
     public static func main(_ root: any AsyncParsableCommand.Type) async -> Never {
         signal(SIGPIPE, SIG_IGN)
         let words = Array(PathText.words(CommandLine.unsafeArgv, CommandLine.argc).dropFirst())
+        exit(await run(words, of: root))
+    }
+
+    /// Runs a command line to its end.
+    /// - Returns: the exit code.
+    static func run(_ words: [String], of root: any AsyncParsableCommand.Type) async -> Int32 {
         if root == WorkerCommand.self, let worker = RunWorker(words) {
-            await end(of: root, words, root) { try await worker.run() }
+            return await code(of: root, words, root) { try await worker.run() }
         }
         if let unknown = Suggestion.forUnknown(words, of: root) {
             Console.error("there is no command '\(unknown.words)'", hint: unknown.hint)
-            exit(64)
+            return 64
         }
         if let page = helpPage(words, of: root) {
             Console.print(Array((page.text + "\n").utf8))
-            exit(0)
+            return 0
         }
         // Before anything is printed.
         if words.contains("--show-secrets") { ShownURL.showSecrets() }
@@ -43,7 +49,7 @@ public enum CommandRunner {
         }
         // The command itself, not its root, of which the parser would first build the arguments of every command on the way, twice.
         let path = words.contains(where: isForRoot) ? CommandPath([], of: root) : CommandPath(words, of: root)
-        await end(of: path.command, words, root) {
+        return await code(of: path.command, words, root) {
             var command = try path.command.parseAsRoot(
                 OptionalValues.words(Array(words.dropFirst(path.words.count - 1))))
             if var command = command as? any AsyncParsableCommand {
@@ -54,35 +60,33 @@ public enum CommandRunner {
         }
     }
 
-    /// Runs `body` and exits with the code of its end.
-    private static func end(
+    /// Runs `body`, and the exit code of its end.
+    private static func code(
         of command: any ParsableCommand.Type, _ words: [String], _ root: any ParsableCommand.Type,
         _ body: () async throws -> Void
-    ) async -> Never {
+    ) async -> Int32 {
         do {
             try await body()
-            exitWhereOutputFailed()
-            exit(0)
+            return codeWhereOutputFailed ?? 0
         } catch let error as PrefetchError {
             Console.error(error.message, hint: error.hint)
-            exit(code(of: error.kind))
+            return code(of: error.kind)
         } catch let error as RedisError {
             let error = PrefetchError(error)
             Console.error(error.message, hint: error.hint)
-            exit(code(of: error.kind))
+            return code(of: error.kind)
         } catch let error as WebImageError {
             Console.error(error.message, hint: "")
-            exit(74)
+            return 74
         } catch let code as ExitCode {
             // Of a command that has printed its own error.
-            exitWhereOutputFailed()
-            exit(code.rawValue)
+            return codeWhereOutputFailed ?? code.rawValue
         } catch {
             // The version, a script for completions.
             if command.exitCode(for: error) == .success { command.exit(withError: error) }
             let usage = UsageError(command.message(for: error), words, of: root, others: others)
             Console.error(usage.message, hint: usage.hint)
-            exit(64)
+            return 64
         }
     }
 
@@ -112,12 +116,12 @@ public enum CommandRunner {
         return options.contains("-h") || isIncomplete ? HelpPage(path, .short) : nil
     }
 
-    /// Exits with an error if standard output could not be written: the result is incomplete.
-    private static func exitWhereOutputFailed() {
-        guard let code = Console.outputError else { return }
+    /// The exit code where standard output could not be written: the result is incomplete.
+    private static var codeWhereOutputFailed: Int32? {
+        guard let code = Console.outputError else { return nil }
         Console.error(
             "cannot write the result: \(String(cString: strerror(code)))", hint: "make room, and run it again")
-        exit(74)
+        return 74
     }
 
     /// The exit code of an error.

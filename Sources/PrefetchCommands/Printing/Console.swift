@@ -13,6 +13,25 @@ package enum Console {
 
     private static let isSilent = Locked(false)
 
+    /// Where a command prints that runs inside another program; nil for its own standard output and error.
+    @TaskLocal package static var printed: Printed?
+
+    /// What a command has printed.
+    package final class Printed: Sendable {
+        /// What commands to type begin with, in place of the name of this process.
+        let program: String
+        private let bytes = Locked((output: [UInt8](), errors: [UInt8]()))
+
+        package init(program: String) { self.program = program }
+
+        package var output: [UInt8] { bytes.withLock { $0.output } }
+        package var errors: [UInt8] { bytes.withLock { $0.errors } }
+
+        fileprivate func take(_ more: UnsafeRawBufferPointer, on file: Int32) {
+            bytes.withLock { if file == STDOUT_FILENO { $0.output += more } else { $0.errors += more } }
+        }
+    }
+
     /// From now on notes are dropped; errors and results are not.
     static func silence() { isSilent.withLock { $0 = true } }
 
@@ -114,6 +133,7 @@ package enum Console {
     }
 
     private static func writeAll(_ bytes: UnsafeRawBufferPointer, to file: Int32) {
+        if let printed { return printed.take(bytes, on: file) }
         if file == STDOUT_FILENO, outputFailure.withLock({ $0 != 0 }) { return }
         var rest = bytes
         while !rest.isEmpty {

@@ -38,7 +38,7 @@ struct FaultBench {
         if options.isEmpty {
             return try await queue.submit(list(count, name), as: name, window: "all", jobSize: 8)
         }
-        let submit = try await coord(
+        let submit = try await ended(
             ["submit", list(count, name), "--name", name, "--job-size", "8", "--window", "all"] + options)
         #expect(await submit.wait() == .exited(0), "\(submit.stderr)")
     }
@@ -49,12 +49,21 @@ struct FaultBench {
             builtProduct("prefetch-coord"), arguments + ["--redis", url ?? redis.url])
     }
 
+    /// A command on this Redis that has ended, whatever its exit code; most in this process.
+    func ended(_ arguments: [String]) async throws -> ChildProcess {
+        let words = arguments + ["--redis", redis.url]
+        if let answer = await CommandInside.run(words) { return answer }
+        let child = try await ChildProcess(builtProduct("prefetch-coord"), words)
+        await child.wait()
+        return child
+    }
+
     /// A command to its end: what it printed, where it exits with `code`.
     @discardableResult
     func ran(
         _ arguments: [String], exit code: Int32 = 0, sourceLocation: SourceLocation = #_sourceLocation
     ) async throws -> (stdout: String, stderr: String) {
-        let child = try await coord(arguments)
+        let child = try await ended(arguments)
         #expect(
             await child.wait() == .exited(code), "\(arguments): \(child.stdout)\(child.stderr)",
             sourceLocation: sourceLocation)
@@ -78,13 +87,16 @@ struct FaultBench {
         return workers
     }
 
-    /// A library of the sources for LD_PRELOAD, compiled as the package's own C is.
+    /// A library of the sources for LD_PRELOAD, compiled as the package's own C is, once.
     func preloaded(_ source: String) async throws -> String {
         let source = URL(filePath: #filePath).appending(path: "../../../../\(source)").standardized
-        let library = folder.path("preloaded.so")
+        let library = TemporaryDirectory.stateHome.path(source.lastPathComponent + ".so")
+        if access(library, F_OK) == 0 { return library }
+        let compiled = folder.path("preloaded.so")
         let compiler = try await ChildProcess(
-            "/usr/bin/env", ["clang", "-std=c17", "-O1", "-shared", "-fPIC", "-o", library, source.path()])
+            "/usr/bin/env", ["clang", "-std=c17", "-O1", "-shared", "-fPIC", "-o", compiled, source.path()])
         try #require(await compiler.wait() == .exited(0), "\(compiler.stderr)")
+        try #require(rename(compiled, library) == 0)
         return library
     }
 
@@ -121,8 +133,7 @@ struct FaultBench {
         try await leave(workers, sourceLocation: sourceLocation)
         let fsck = try await ran(["fsck", "--cache", folder.path("cache")], sourceLocation: sourceLocation)
         #expect(fsck.stdout.hasSuffix("everything agrees\n"), "\(fsck)", sourceLocation: sourceLocation)
-        let verify = try await ChildProcess(
-            builtProduct("prefetch-coord"), ["cache", "verify", "--cache", folder.path("cache")])
+        let verify = try await #require(CommandInside.run(["cache", "verify", "--cache", folder.path("cache")]))
         #expect(await verify.wait() == .exited(0), "\(verify.stdout)", sourceLocation: sourceLocation)
     }
 }

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// docs/SDWEBIMAGE.md against the tests that it names. `scripts/certificate` runs them.
+/// docs/SDWEBIMAGE.md against the tests that it names.
 @Suite("The comparison with SDWebImage", .timeLimit(.minutes(5)))
 struct SDWebImagePageTests {
     private static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()

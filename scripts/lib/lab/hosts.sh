@@ -40,11 +40,3 @@ start() { # HOST LOG program…
     pids+=($!)
     started=$!
 }
-await() { # what, seconds, command…
-    local what=$1 end=$((SECONDS + $2))
-    shift 2
-    until "$@"; do
-        [ $SECONDS -lt $end ] || fail "not within its time: $what" "see the logs above"
-        sleep 0.2
-    done
-}

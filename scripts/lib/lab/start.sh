@@ -7,6 +7,15 @@ typed=scripts/${0##*/}${typed//\\,/,}
 
 fail() { printf 'error: %s\nhint: %s\n' "$1" "$2" >&2; exit "${3:-1}"; }
 say() { printf '%s %s\n' "$(date +%T)" "$1" >&2; }
+# Looks until it is so.
+await() { # what, seconds, command…
+    local what=$1 end=$((SECONDS + $2))
+    shift 2
+    until "$@"; do
+        [ $SECONDS -lt $end ] || fail "not within its time: $what" "see the logs above"
+        sleep 0.2
+    done
+}
 as_root() { [ "$(id -u)" -eq 0 ] || fail "$1" "sudo ${typed%% *}" 77; }
 
 # What the head of the script says.

@@ -77,7 +77,12 @@ stop_engine() {
     [ -n "${git_pid:-}" ] && kill "$git_pid" 2>/dev/null && wait "$git_pid" 2>/dev/null
     [ -n "${engine_pid:-}" ] && kill "$engine_pid" 2>/dev/null && wait "$engine_pid" 2>/dev/null
     [ -z "${forwarding:-}" ] || forget_rules
-    return 0
+    if [ -n "${engine_pid:-}" ]; then
+        # What an engine that was killed leaves mounted.
+        awk -v work="$work" -v state="$state" 'index($2, work) == 1 || index($2, state) == 1 { print $2 }' /proc/mounts | xargs -r umount -l
+        if [ -n "$keep" ]; then say "kept: $state; remove it with: rm -rf $state"; else rm -rf "$state"; fi
+    fi
+    rm -rf "$work"
 }
 
 # Removes the packet filter rules and the bridge that the engine leaves behind, and undoes its settings: with its rules all connections of

@@ -16,16 +16,6 @@ start_up_time() {
 worker_says() { "$docker" logs "$1" 2>&1 | grep -q "$2"; }
 is_healthy() { [ "$("$docker" inspect "$1" --format '{{.State.Health.Status}}')" = healthy ]; }
 
-# Looks until it is so.
-await() { # what, seconds, command…
-    local what=$1 end=$((SECONDS + $2))
-    shift 2
-    until "$@"; do
-        [ $SECONDS -lt $end ] || fail "not within its time: $what" "see the logs" 1
-        sleep 0.2
-    done
-}
-
 # URLs that have ended of the newest batch.
 finished() {
     stack exec -T redis sh -c 'redis-cli hget "prefetch:{default}:b:$(redis-cli zrange "prefetch:{default}:batches" -1 -1)" finished' 2>/dev/null \

@@ -12,7 +12,12 @@ enum QueueScript {
         let head = file.split(separator: newline, maxSplits: 2)
         let name = head[1].prefix { $0 != UInt8(ascii: ":") }
         let own = code(file)
-        let source = Array(([head[0], name] + prelude(for: own) + own).joined(separator: [newline]))
+        var source: [UInt8] = []
+        source.reserveCapacity(2 * file.count)
+        for (number, line) in ([head[0], name] + prelude(for: own) + own).enumerated() {
+            if number > 0 { source.append(newline) }
+            line.withUnsafeBufferPointer { source.append(contentsOf: $0) }
+        }
         return RedisScript(
             name: String(decoding: name.dropFirst(3), as: UTF8.self), source: String(decoding: source, as: UTF8.self))
     }
@@ -21,61 +26,108 @@ enum QueueScript {
 
     /// The lines of a file without comments.
     private static func code(_ file: [UInt8]) -> [ArraySlice<UInt8>] {
-        file.split(separator: newline).filter { line in
-            let text = line.drop { $0 == UInt8(ascii: " ") }
-            return !text.starts(with: "--".utf8) && !text.starts(with: "#!".utf8)
+        // By place and not with split(separator:) and starts(with:): every process does this while it starts, that of a test without
+        // optimization.
+        file.withUnsafeBufferPointer { bytes in
+            var (lines, begin) = ([ArraySlice<UInt8>](), 0)
+            while begin < bytes.count {
+                var end = begin
+                while end < bytes.count && bytes[end] != newline { end &+= 1 }
+                var text = begin
+                while text < end && bytes[text] == UInt8(ascii: " ") { text &+= 1 }
+                let isComment =
+                    end &- text >= 2
+                    && (bytes[text] == UInt8(ascii: "-") && bytes[text &+ 1] == UInt8(ascii: "-")
+                        || bytes[text] == UInt8(ascii: "#") && bytes[text &+ 1] == UInt8(ascii: "!"))
+                if end > begin && !isComment { lines.append(file[begin..<end]) }
+                begin = end &+ 1
+            }
+            return lines
         }
     }
 
-    /// A definition of the prelude, from `local` to the line before the next one. It uses only what is defined above it.
-    private struct Definition {
-        let name: UInt64
-        let lines: [ArraySlice<UInt8>]
-        let words: Set<UInt64>
+    /// The definitions of the prelude, each from `local` to the line before the next one. One uses only what is defined above it.
+    private struct Prelude {
+        private(set) var definitions: [[ArraySlice<UInt8>]] = []
+        private var uses: [[Bool]] = []
+        /// By the last bits of a name's number: the names, and their definitions.
+        private var slots = [(name: UInt64, index: Int)](repeating: (0, 0), count: 1024)
 
         init(_ lines: [ArraySlice<UInt8>]) {
-            let head = QueueScript.words(in: lines[0])
-            name = head[1] == QueueScript.function ? head[2] : head[1]
-            self.lines = lines
-            words = Set(lines.lazy.flatMap(QueueScript.words))
+            for line in lines {
+                if line.starts(with: "local ".utf8) { definitions.append([]) }
+                definitions[definitions.count - 1].append(line)
+            }
+            for (index, definition) in definitions.enumerated() {
+                var head: [UInt64] = []
+                QueueScript.words(in: definition[0]) { head.append($0) }
+                let name = head[1] == QueueScript.function ? head[2] : head[1]
+                var slot = Int(truncatingIfNeeded: name & 1023)
+                while slots[slot].name != 0 { slot = (slot + 1) & 1023 }
+                slots[slot] = (name, index)
+            }
+            for definition in definitions { uses.append(used(by: definition)) }
+        }
+
+        /// Whether some code uses each definition by itself.
+        private func used(by code: [ArraySlice<UInt8>]) -> [Bool] {
+            var used = [Bool](repeating: false, count: definitions.count)
+            slots.withUnsafeBufferPointer { slots in
+                for line in code {
+                    QueueScript.words(in: line) { word in
+                        var slot = Int(truncatingIfNeeded: word & 1023)
+                        while slots[slot].name != 0 && slots[slot].name != word { slot = (slot &+ 1) & 1023 }
+                        if slots[slot].name == word { used[slots[slot].index] = true }
+                    }
+                }
+            }
+            return used
+        }
+
+        /// Whether some code uses each definition, directly or by others.
+        func needed(by code: [ArraySlice<UInt8>]) -> [Bool] {
+            var needed = used(by: code)
+            for index in definitions.indices.reversed() where needed[index] {
+                for other in 0..<index where uses[index][other] { needed[other] = true }
+            }
+            return needed
         }
     }
 
-    private static let definitions: [Definition] = code(PackageResources.prelude_lua)
-        .reduce(into: [[ArraySlice<UInt8>]]()) { parts, line in
-            if line.starts(with: "local ".utf8) { parts.append([line]) } else { parts[parts.count - 1].append(line) }
-        }.map(Definition.init)
+    private static let preludeFile = Prelude(code(PackageResources.prelude_lua))
 
     /// The lines of the prelude that some code uses, directly or by others of these. Redis compiles a script when it is loaded, and
     /// creates its functions anew in every call.
     private static func prelude(for code: [ArraySlice<UInt8>]) -> [ArraySlice<UInt8>] {
-        var used = Set(code.lazy.flatMap(words))
-        let kept = definitions.reversed().filter { definition in
-            guard used.contains(definition.name) else { return false }
-            used.formUnion(definition.words)
-            return true
-        }
-        return kept.reversed().flatMap(\.lines)
+        let needed = preludeFile.needed(by: code)
+        return preludeFile.definitions.indices.filter { needed[$0] }.flatMap { preludeFile.definitions[$0] }
     }
 
-    private static let function = words(in: Array("function".utf8)[...])[0]
+    private static let function: UInt64 = {
+        var number: UInt64 = 0
+        words(in: Array("function".utf8)[...]) { number = $0 }
+        return number
+    }()
 
-    /// A number for each word of a line. Every process computes them while it starts; two words with the same number would only send a
-    /// definition that is not used.
-    private static func words(in line: ArraySlice<UInt8>) -> [UInt64] {
-        var words: [UInt64] = []
-        var word: UInt64 = 0
-        for byte in line {
-            switch byte {
-            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "_"):
-                word = word &* 131 &+ UInt64(byte)
-            default:
-                if word != 0 { words.append(word) }
-                word = 0
+    /// A number for each word of a line, which is never 0. Every process computes them while it starts; two words with the same number would
+    /// only send a definition that is not used.
+    private static func words(in line: ArraySlice<UInt8>, _ body: (UInt64) -> Void) {
+        line.withUnsafeBufferPointer { bytes in
+            var (word, at) = (0 as UInt64, 0)
+            while at < bytes.count {
+                let byte = bytes[at]
+                let letter = byte | 0x20
+                if letter >= UInt8(ascii: "a") && letter <= UInt8(ascii: "z")
+                    || byte >= UInt8(ascii: "0") && byte <= UInt8(ascii: "9") || byte == UInt8(ascii: "_")
+                {
+                    word = word &* 131 &+ UInt64(truncatingIfNeeded: byte)
+                } else if word != 0 {
+                    body(word)
+                    word = 0
+                }
+                at &+= 1
             }
+            if word != 0 { body(word) }
         }
-        if word != 0 { words.append(word) }
-        return words
     }
 }

@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import Prefetch
+internal import Threading
 
 /// Settings that a command has as options.
 protocol SettingGroup: Sendable {
@@ -52,9 +53,17 @@ struct SettingOptions<Group: SettingGroup>: ParsableArguments, CustomReflectable
         return Dictionary(uniqueKeysWithValues: rows.map { ($0.name, $0.words(record) ?? []) })
     }
 
-    var customMirror: Mirror { Mirror(self, children: Group.settings.map { ($0.name, Self.option($0.about)) }) }
+    var customMirror: Mirror {
+        // The parser asks for it some dozen times for each command line.
+        let options = settingOptions.withLock { options in
+            let made = options[ObjectIdentifier(Group.self)] ?? Group.settings.map { ($0.name, Self.option($0.about)) }
+            options[ObjectIdentifier(Group.self)] = made
+            return made
+        }
+        return Mirror(self, children: options.map { ($0.name, $0.option as Any) })
+    }
 
-    private static func option(_ about: SettingDescription) -> Any {
+    private static func option(_ about: SettingDescription) -> any Sendable {
         let long = NameSpecification.Element.customLong(String(about.flag.dropFirst(2)))
         let short = about.short?.last.map { [NameSpecification.Element.customShort($0)] } ?? []
         let names = NameSpecification(short + [long])
@@ -71,6 +80,9 @@ struct SettingOptions<Group: SettingGroup>: ParsableArguments, CustomReflectable
         return Option<String?>(name: names, help: help, completion: completion)
     }
 }
+
+/// The options of each group, once they were made.
+private let settingOptions = Locked<[ObjectIdentifier: [(name: String, option: any Sendable)]]>([:])
 
 private struct SettingName: CodingKey {
     let stringValue: String

@@ -142,7 +142,8 @@ let package = Package(
             name: "EndToEndTests",
             dependencies: [
                 "prefetch-coord", "prefetch-worker", "DelegateProgram", "ExamplePrefetch", "ExampleWorker",
-                "ExampleFollower", "PrefetchCommands", "Prefetch", "Queue", "PrefetchModel", "WebImage", "Redis", "Origin",
+                "ExampleFollower", "PrefetchCommands", "Prefetch", "Queue", "PrefetchModel", "WebImage", "Redis",
+                "Origin",
                 "TestSupport",
                 "Threading",
             ],

@@ -10,10 +10,12 @@ enum CommandInside {
     /// Those that answer and end.
     private static let names: Set = [
         "status", "failures", "why", "export", "workers", "fsck", "metrics", "blacklist", "cache", "submit", "pause",
-        "resume", "set", "cancel", "rm",
+        "resume", "set", "cancel", "rm", "retry", "run",
     ]
     /// What is the process' own: its input, its output, how it prints from then on, and whoever waits.
-    private static let ofProcess: Set = ["-", "-qq", "--show-secrets", "--wait", "--listen", "--progress", "-h", "--help"]
+    private static let ofProcess: Set = [
+        "-", "-qq", "--show-secrets", "--wait", "--listen", "--progress", "-h", "--help",
+    ]
 
     /// As for programs that a test starts.
     private static let hasState: Bool = {

@@ -10,7 +10,7 @@ struct BatchReport: Sendable {
     /// * `path`: nil is standard output.
     /// - Throws: `configuration` for a terminal; `cacheUnavailable` where the file cannot be written.
     static func check(_ path: String?) throws(PrefetchError) {
-        guard path != nil || isatty(STDOUT_FILENO) == 0 else {
+        guard path != nil || !Console.isTerminal(STDOUT_FILENO) else {
             throw PrefetchError(
                 .configuration, "a page is nothing to read on a terminal", hint: "name a file: -o report.html")
         }

@@ -72,7 +72,7 @@ struct BatchRun: Sendable {
         switch try await source.open(queue, feeding: session.waitingQueue) {
         case .batch(let opened): batch = opened
         case .nothing(let newest):
-            TerminationSignals.install { signal, count in stop.request(signal: signal, count: count) }
+            stop.listen()
             return try await finishWithoutWork(queue, newest, stop)
         }
         let asked = WallClock.now
@@ -80,7 +80,7 @@ struct BatchRun: Sendable {
         let protection = before.flatMap { protect($0, asked: asked) }
         defer { withExtendedLifetime(protection) {} }
         batch.isFresh = before?.counts.finished == 0
-        TerminationSignals.install { signal, count in stop.request(signal: signal, count: count) }
+        stop.listen()
         if batch.total == 0 {
             _ = try await batch.feed({ _ in })
             return try await finish(queue, try await status(of: batch, queue), stop)

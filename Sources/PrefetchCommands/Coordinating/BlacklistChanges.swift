@@ -99,7 +99,7 @@ enum BlacklistSource: Sendable {
     /// Checks, before a request to Redis, that standard input can be read.
     /// - Throws: `unreadableList`.
     func check() throws(PrefetchError) {
-        guard case .lines = self, isatty(STDIN_FILENO) == 1 else { return }
+        guard case .lines = self, Console.isTerminal(STDIN_FILENO) else { return }
         throw PrefetchError(
             .unreadableList, "standard input is a terminal", hint: "pipe URLs into it: cat urls.txt | …")
     }

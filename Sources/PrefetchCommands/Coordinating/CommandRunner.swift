@@ -139,3 +139,11 @@ public enum CommandRunner {
         }
     }
 }
+
+extension StopRequest {
+    /// Signals that ask this process to end ask the command. Inside another program they are that program's.
+    func listen() {
+        guard Console.printed == nil else { return }
+        TerminationSignals.install { signal, count in self.request(signal: signal, count: count) }
+    }
+}

@@ -55,7 +55,7 @@ enum GivenList {
 
     /// Says on a terminal what keeps a command.
     private static func tellWaiting(_ path: String) {
-        guard isatty(STDERR_FILENO) == 1 else { return }
+        guard Console.isTerminal(STDERR_FILENO) else { return }
         Console.note("waiting for a writer of \(TerminalText.escaped(path))")
     }
 

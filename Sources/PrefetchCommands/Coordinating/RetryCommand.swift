@@ -104,7 +104,7 @@ struct RetryCommand: AsyncParsableCommand {
     /// Puts the batch into the queue, as `submit` does.
     private func queue(_ session: Session) async throws {
         let stop = StopRequest()
-        TerminationSignals.install { signal, count in stop.request(signal: signal, count: count) }
+        stop.listen()
         let retry = BatchRetry(
             queue: session.queue, feeding: session.waitingQueue, name: batch,
             given: changes.given, changes: try changes.settings())

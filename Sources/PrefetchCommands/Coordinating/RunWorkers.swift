@@ -24,7 +24,8 @@ final class RunWorkers: Sendable {
         document = try InheritedDocument(content.encoded)
         let notes = try DecodeNotes(workers: settings.workers)
         self.notes = notes
-        let output = WorkerOutput(isNeeded: settings.progress == .tty || settings.progress == .json)
+        let output = WorkerOutput(
+            isNeeded: settings.progress == .tty || settings.progress == .json || Console.printed != nil)
         self.output = output
         let place = Place()
         self.place = place

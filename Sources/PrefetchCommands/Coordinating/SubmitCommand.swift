@@ -87,10 +87,7 @@ struct SubmitCommand: AsyncParsableCommand {
         if case .cache(let folder) = redis { _ = try CacheOpening.forWriting(folder) }
         if let folder = try GivenList.folder(of: list, redis, location.stateFolder) { try list.keep(in: folder) }
         let stop = StopRequest()
-        // Inside another program signals are that program's.
-        if Console.printed == nil {
-            TerminationSignals.install { signal, count in stop.request(signal: signal, count: count) }
-        }
+        stop.listen()
         let name = GivenList.words(files, list.list) + (files.contains(where: ListFile.isStream) ? "" : part.words)
         let again = "\(Shell.program) submit \(resume ? "--resume " : "")\(name)\(location.words)"
         try await Session.whenReady(

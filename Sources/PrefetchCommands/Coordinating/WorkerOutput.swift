@@ -10,7 +10,7 @@ final class WorkerOutput: Sendable {
     private let hasEnded = Latch()
     private let isOpen = Locked(true)
 
-    /// Nil where lines are not redrawn, or no pipe can be had: then the workers write for themselves.
+    /// Nil where nobody else prints them, or no pipe can be had: then the workers write for themselves.
     init?(isNeeded: Bool) {
         var ends: [Int32] = [-1, -1]
         guard isNeeded, pipe(&ends) == 0 else { return nil }

@@ -13,7 +13,7 @@ struct Confirmation: ParsableArguments {
     /// - Throws: `configuration` without a terminal, exit code 75 for every answer but yes; nothing was changed then.
     func ask(_ question: String, _ command: String) throws {
         guard !yes else { return }
-        guard isatty(STDIN_FILENO) == 1 else {
+        guard Console.isTerminal(STDIN_FILENO) else {
             throw PrefetchError(
                 .configuration, "\(command) would \(question); standard input is not a terminal, so it cannot ask",
                 hint: "add --yes to do it without a question")

@@ -7,7 +7,7 @@ enum Colours {
     /// terminal that supports escape sequences (no-color.org).
     static func areOn(
         _ stream: Int32, environment: [String: String] = ProcessInfo.processInfo.environment,
-        isTerminal: (Int32) -> Bool = { isatty($0) == 1 }
+        isTerminal: (Int32) -> Bool = { Console.isTerminal($0) }
     ) -> Bool {
         func says(_ name: String) -> Bool { environment[name].map { !$0.isEmpty } ?? false }
         if says("NO_COLOR") { return false }

@@ -40,6 +40,9 @@ package enum Console {
         isJSON.withLock { $0 = true }
     }
 
+    /// Whether a file of this process is a terminal of the command.
+    static func isTerminal(_ file: Int32) -> Bool { printed == nil && isatty(file) == 1 }
+
     /// A line of the result, or several; see ``TerminalText/line(_:)``.
     package static func print(_ line: String) {
         write(TerminalText.line(line) + "\n", to: STDOUT_FILENO)

@@ -6,7 +6,7 @@ internal import Glibc
 enum Terminal {
     /// Whether lines can be redrawn there: it is a terminal, and TERM names one that can move its cursor.
     static var canRedraw: Bool {
-        isatty(STDERR_FILENO) == 1 && isObedient
+        Console.isTerminal(STDERR_FILENO) && isObedient
     }
 
     /// Whether TERM names a terminal that supports cursor movement.

@@ -3,7 +3,9 @@ internal import Prefetch
 
 package enum Shell {
     /// This program as it was called, so that printed commands work in the same place.
-    package static var program: String { quoted(Console.printed?.program ?? CommandLine.arguments.first ?? "prefetch-coord") }
+    package static var program: String {
+        quoted(Console.printed?.program ?? CommandLine.arguments.first ?? "prefetch-coord")
+    }
 
     package static func quoted(_ word: String) -> String {
         // Bytes that are none of a character, in the quotes of bash that have escapes.

@@ -109,8 +109,7 @@ struct CompatTests: FolderSuite {
         let redis = try await RedisServer()
         func submit(_ name: String, _ options: [String] = []) async throws -> String {
             let file = list(["http://127.0.0.1:1/\(name)"], "\(name).txt")
-            let child = try await ChildProcess(
-                builtProduct("prefetch-coord"),
+            let child = try await ended(
                 ["submit", file, "--name", name, "--compat", "sd3", "--redis", redis.url] + options)
             #expect(await child.wait() == .exited(0), "\(child.stderr)")
             return child.stderr
@@ -130,16 +129,14 @@ struct CompatTests: FolderSuite {
         let file = list(["http://127.0.0.1:1/a"], "urls.txt")
         try await ran(["run", file] + cache + net, exits: 3)
         try await ran(["submit", file, "--name", "mine", "--tries", "1", "--timeout", "1s"] + cache)
-        let child = try await ChildProcess(
-            builtProduct("prefetch-coord"), ["run", file, "--compat", "sd3"] + cache + net)
+        let child = try await ended(["run", file, "--compat", "sd3"] + cache + net)
         #expect(await child.wait() == .exited(3))
         #expect(
             child.stderr.contains(
                 "mine of the same list is unfinished with other settings (--ignore-robots-tag yes, was no; --compat sd3, was not given; --blacklist sd3, was smart; --blacklist-ttl 0s, was 404=7d,410=30d,451=30d,badImage=1d,poison=7d)"
             ), "\(child.stderr)")
         for words in [["--blacklist", "smart"], ["--blacklist-ttl", "1h"]] {
-            let wrong = try await ChildProcess(
-                builtProduct("prefetch-coord"), ["submit", file, "--compat", "sd3"] + words + cache)
+            let wrong = try await ended(["submit", file, "--compat", "sd3"] + words + cache)
             #expect(await wrong.wait() == .exited(64))
             #expect(wrong.stderr.contains("--compat sd3") && wrong.stderr.contains(words.joined(separator: " ")))
         }

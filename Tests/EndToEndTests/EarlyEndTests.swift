@@ -8,7 +8,7 @@ import WebImage
 
 /// `--deadline` and `--finish-at`, as a user runs them. A transfer that hangs would take ten minutes: who ends, has given it up.
 @Suite("Ending early", .timeLimit(.minutes(5)))
-struct EarlyEndTests {
+struct EarlyEndTests: CommandSuite {
     private let longTimeout = ["--timeout", "10m"]
 
     private func origin() throws -> OriginServer {
@@ -107,12 +107,10 @@ struct EarlyEndTests {
         let urls = (0..<2_000).map { origin.url("/\($0).gone") }
         origin.setFallback { _ in OriginResponse(status: 404, delay: 0.005) }
         folder.write(Array((urls.joined(separator: "\n") + "\n").utf8), to: "urls.txt")
-        let run = try await ChildProcess(
-            builtProduct("prefetch-coord"),
-            [
-                "run", folder.path("urls.txt"), "--cache", folder.path("cache"), "-n", "1", "--allow-net",
-                "127.0.0.0/8", "-q", "--max-failures", "10", "--max-concurrent-downloads", "1",
-            ])
+        let run = try await ended([
+            "run", folder.path("urls.txt"), "--cache", folder.path("cache"), "-n", "1", "--allow-net",
+            "127.0.0.0/8", "-q", "--max-failures", "10", "--max-concurrent-downloads", "1",
+        ])
         #expect(await run.wait() == .exited(4), "\(run.stderr)")
         #expect(
             run.stdout.contains(" cancelled by --max-failures 10: finished 2,000 of 2,000: 0 images, 2,000 skipped ("))
@@ -133,8 +131,7 @@ struct EarlyEndTests {
         await origin.waitForRequests(1, to: "/hangs")
         first.signal(SIGKILL)
         #expect(await first.wait() == .signalled(SIGKILL))
-        let second = try await ChildProcess(
-            builtProduct("prefetch-coord"), words + longTimeout + ["--deadline", "3s", "--json"])
+        let second = try await ended(words + longTimeout + ["--deadline", "3s", "--json"])
         #expect(await second.wait() == .exited(4), "\(second.stderr)")
         #expect(second.stderr.contains("other settings (--deadline 3s, was 10m)"), "\(second.stderr)")
         #expect(second.stdout.contains(#""ended_by":"deadline""#), "\(second.stdout)")
@@ -155,8 +152,7 @@ struct EarlyEndTests {
             return run.stderr
         }
         _ = try await run(["--rate-per-host", "100", "--name", "one"], until: 1)
-        let set = try await ChildProcess(
-            builtProduct("prefetch-coord"), ["set", "one", "--rate-per-host", "50", "--max-failures", "7"] + cache)
+        let set = try await ended(["set", "one", "--rate-per-host", "50", "--max-failures", "7"] + cache)
         #expect(await set.wait() == .exited(0), "\(set.stderr)")
         let again = try await run(["--rate-per-host", "100"], until: 2)
         #expect(again.contains("continuing one ") && !again.contains("other settings"), "\(again)")

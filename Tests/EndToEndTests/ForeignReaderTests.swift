@@ -23,8 +23,7 @@ struct ForeignReaderTests: FolderSuite {
 
     @discardableResult
     private func coord(_ words: [String], exits codes: Set<Int32> = [0]) async throws -> String {
-        let child = try await ChildProcess(
-            builtProduct("prefetch-coord"), words + ["--cache", cache])
+        let child = try await ended(words + ["--cache", cache])
         let end = await child.wait()
         #expect(codes.contains { end == .exited($0) }, "\(words): \(end) \(child.stderr)")
         return child.stdout

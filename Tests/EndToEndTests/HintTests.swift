@@ -2,7 +2,7 @@ import TestSupport
 import Testing
 
 @Suite("What bad input gets", .timeLimit(.minutes(5)))
-struct HintTests {
+struct HintTests: CommandSuite {
     /// A command in an empty folder, what it prints, and how it ends.
     struct Case: Sendable, CustomTestStringConvertible {
         var name: String
@@ -72,10 +72,9 @@ struct HintTests {
         let folder = TemporaryDirectory()
         folder.write(Array("example.com/a.jpg\nftp://example.com/a.jpg\nhttp://:0:/x\n".utf8), to: "urls.txt")
         let words = ["--cache", folder.path("cache")]
-        let run = try await ChildProcess(
-            builtProduct("prefetch-coord"), ["run", folder.path("urls.txt"), "--allow-failures", "100%"] + words)
+        let run = try await ended(["run", folder.path("urls.txt"), "--allow-failures", "100%"] + words)
         #expect(await run.wait() == .exited(0), "\(run.stderr)")
-        let failures = try await ChildProcess(builtProduct("prefetch-coord"), ["failures"] + words)
+        let failures = try await ended(["failures"] + words)
         #expect(await failures.wait() == .exited(0), "\(failures.stderr)")
         #expect(
             failures.stdout == """
@@ -91,8 +90,7 @@ struct HintTests {
         let folder = TemporaryDirectory()
         func said(_ url: String, _ options: [String] = []) async throws -> String {
             folder.write(Array("\(url)\n".utf8), to: "urls.txt")
-            let run = try await ChildProcess(
-                builtProduct("prefetch-coord"),
+            let run = try await ended(
                 [
                     "run", folder.path("urls.txt"), "--options", "fromCacheOnly", "--allow-failures", "100%", "--cache",
                     folder.path("cache"),

@@ -7,7 +7,7 @@ import WebImage
 
 /// Disks that are full or broken under a worker: it pauses, says so, blames no URL, and goes on by itself.
 @Suite("Local faults", .timeLimit(.minutes(5)))
-struct LocalFaultTests {
+struct LocalFaultTests: CommandSuite {
     private let count = 24
 
     /// 24 images of 64 KiB and more, none of which the disk will take.
@@ -66,8 +66,7 @@ struct LocalFaultTests {
     }
 
     private func verify(_ cache: String) async throws {
-        let verify = try await ChildProcess(
-            builtProduct("prefetch-coord"), ["cache", "verify", "--cache", cache])
+        let verify = try await ended(["cache", "verify", "--cache", cache])
         #expect(await verify.wait() == .exited(0), "\(verify.stdout)")
         #expect(verify.stdout == "\(count) files, 0 damaged\n")
     }

@@ -6,7 +6,7 @@ import WebImage
 
 /// Folders that are no cache yet, and which Redis goes with them.
 @Suite("A new cache folder", .timeLimit(.minutes(5)))
-struct NewCacheTests {
+struct NewCacheTests: CommandSuite {
     private let picture = GeneratedImage.png(seed: 3, width: 8, height: 8)
 
     @Test("submit into a folder that is no cache makes it one, with its own Redis, and a worker finds the batch there")
@@ -16,8 +16,7 @@ struct NewCacheTests {
         origin.route("/a.png", OriginResponse(body: picture))
         folder.write(Array("\(origin.url("/a.png"))\n".utf8), to: "urls.txt")
         let cache = folder.path("new")
-        let submit = try await ChildProcess(
-            builtProduct("prefetch-coord"), ["submit", folder.path("urls.txt"), "--cache", cache])
+        let submit = try await ended(["submit", folder.path("urls.txt"), "--cache", cache])
         #expect(await submit.wait() == .exited(0), "\(submit.stderr)")
         let worker = try await ChildProcess(
             builtProduct("prefetch-worker"), ["--cache", cache, "--burst", "--allow-net", "127.0.0.0/8"])

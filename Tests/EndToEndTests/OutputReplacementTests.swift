@@ -24,8 +24,7 @@ struct OutputReplacementTests: FolderSuite {
 
     @discardableResult
     private func ran(_ words: [String], exits code: Int32 = 0, says text: String = "") async throws -> ChildProcess {
-        let child = try await ChildProcess(
-            builtProduct("prefetch-coord"), words + ["--cache", cache])
+        let child = try await ended(words + ["--cache", cache])
         #expect(await child.wait() == .exited(code), "\(words): \(child.stderr)")
         if !text.isEmpty { #expect(child.stderr.contains(text), "\(words): \(child.stderr)") }
         return child

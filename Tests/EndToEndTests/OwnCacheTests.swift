@@ -7,7 +7,7 @@ import WebImage
 
 /// A cache for each machine: the batch knows which one has an image, and each command goes by it.
 @Suite("A cache on each machine", .timeLimit(.minutes(5)))
-struct OwnCacheTests {
+struct OwnCacheTests: CommandSuite {
     private let images = 60
 
     /// A batch of images and two URLs that fail, fetched by two workers with caches of their own: the first leaves when it has what the
@@ -128,8 +128,7 @@ struct OwnCacheTests {
         let cache = batch.folder.path("a")
         let export = try await batch.done(["export", "own", "--format", "jsonl", "--cache", cache])
         let own = counts(export.stdout).paths
-        let clear = try await ChildProcess(
-            builtProduct("prefetch-coord"), ["cache", "rm", "--all", "--yes", "--cache", cache])
+        let clear = try await ended(["cache", "rm", "--all", "--yes", "--cache", cache])
         #expect(await clear.wait() == .exited(0), "\(clear.stderr)")
         let check = try await batch.done(["fsck", "own", "--cache", cache], 1)
         #expect(check.stdout.split(separator: "\n").count { $0.contains(": I5: line ") } == 20)

@@ -7,15 +7,14 @@ import Testing
 
 /// What `run` and `prefetch-worker` ask of hosts, and how much at a time, by their options.
 @Suite("Politeness by options", .timeLimit(.minutes(5)))
-struct PolitenessTests {
+struct PolitenessTests: CommandSuite {
     private let folder = TemporaryDirectory()
 
     /// `prefetch-coord run` over URLs with two workers, to its end.
     private func run(_ urls: [String], _ options: [String], exit code: Int32) async throws -> String {
         folder.write(Array(urls.map { $0 + "\n" }.joined().utf8), to: "urls.txt")
         let words = ["run", folder.path("urls.txt"), "--cache", folder.path("cache"), "-n", "2", "--json", "--quiet"]
-        let child = try await ChildProcess(
-            builtProduct("prefetch-coord"), words + ["--allow-net", "127.0.0.0/8"] + options)
+        let child = try await ended(words + ["--allow-net", "127.0.0.0/8"] + options)
         #expect(await child.wait() == .exited(code), "\(child.stdout)\(child.stderr)")
         return child.stdout
     }
@@ -113,7 +112,7 @@ struct PolitenessTests {
         let urls = (0..<61).map { "http://pictures.test:\(port)/\($0).png\n" }
         bench.folder.write(Array(urls.joined().utf8), to: "urls.txt")
         let words = ["submit", bench.folder.path("urls.txt"), "--name", "urls", "--job-size", "4", "--window", "all"]
-        try await bench.ran(words + ["--rate-per-host", "20"])
+        try await bench.done(words + ["--rate-per-host", "20"])
         let began = ContinuousClock.now
         let workers = try await bench.workers(4, ["--connect-to", "pictures.test:\(port):127.0.0.1:\(port)"])
         try await bench.expectAllThere(61, workers: workers)
@@ -139,7 +138,7 @@ struct PolitenessTests {
         let options = ["--connect-to", "pictures.test:\(port):127.0.0.1:\(port)", "--max-concurrent-downloads", "auto"]
         let workers = try await bench.workers(3, options)
         try await until { try await bench.queue.workers.names().count == 3 }
-        try await bench.ran(words)
+        try await bench.done(words)
         await bench.origin.waitForRequests(6)
         func records() async throws -> [WorkerRecord] { try await bench.queue.workerRecords.all() }
         // Past the second after which a silent transfer gives its slot of the worker to another host's.
@@ -176,7 +175,7 @@ struct PolitenessTests {
         let workers = try await bench.workers(2, ["--max-concurrent-downloads", "auto"])
         let list = bench.list(40)
         let limits = ["--max-per-host", "2", "--timeout", "100s"]
-        try await bench.ran(["submit", list, "--job-size", "1", "--window", "all"] + limits)
+        try await bench.done(["submit", list, "--job-size", "1", "--window", "all"] + limits)
         await bench.origin.waitForRequests(2)
         try await until { try await stalled(bench) == 2 }
         #expect(bench.origin.requestCount() == 2)

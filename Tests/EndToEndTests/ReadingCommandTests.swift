@@ -5,7 +5,7 @@ import Testing
 
 /// Commands that read, on a Redis that does not always answer.
 @Suite("Reading commands", .timeLimit(.minutes(5)))
-struct ReadingCommandTests {
+struct ReadingCommandTests: CommandSuite {
     @Test("A connection that is cut once is made again", arguments: 0..<4)
     func cutOnce(skipping: Int) async throws {
         let remote = try await RemoteBatch()
@@ -13,8 +13,7 @@ struct ReadingCommandTests {
         for fault in [FaultProxy.Fault.cutBeforeRequest, .cutBeforeReply] {
             let proxy = FaultProxy(target: remote.redis.socketPath)
             proxy.arm(fault, skipping: skipping)
-            let status = try await ChildProcess(
-                builtProduct("prefetch-coord"), ["failures", "b", "--redis", proxy.url])
+            let status = try await ended(["failures", "b", "--redis", proxy.url])
             #expect(await status.wait() == .exited(0), "\(fault): \(status.stderr)")
         }
     }

@@ -6,8 +6,38 @@ import TestSupport
 import Testing
 import WebImage
 
+/// What has a Redis and its queue, and the commands that are given there.
+protocol QueueSuite: FolderSuite {
+    var redis: RedisServer { get }
+    var queue: PrefetchQueue { get }
+}
+
+extension QueueSuite {
+    /// `prefetch-coord` on this Redis, or on the way to it.
+    func coord(_ arguments: [String], url: String? = nil) async throws -> ChildProcess {
+        try await ChildProcess(builtProduct("prefetch-coord"), arguments + ["--redis", url ?? redis.url])
+    }
+
+    /// A command on this Redis that has ended, whatever its exit code; most in this process.
+    func ended(_ arguments: [String]) async throws -> ChildProcess {
+        try await ended(arguments + ["--redis", redis.url], of: "prefetch-coord")
+    }
+
+    /// It has ended, with this exit code.
+    @discardableResult
+    func done(
+        _ arguments: [String], _ code: Int32 = 0, sourceLocation: SourceLocation = #_sourceLocation
+    ) async throws -> ChildProcess {
+        let child = try await ended(arguments)
+        #expect(
+            await child.wait() == .exited(code), "\(arguments): \(child.stdout)\(child.stderr)",
+            sourceLocation: sourceLocation)
+        return child
+    }
+}
+
 /// A Redis, a list and the built programs; URLs end when the test says so, or workers are started.
-struct RemoteBatch: FolderSuite {
+struct RemoteBatch: QueueSuite {
     let redis: RedisServer
     let folder = TemporaryDirectory()
     let queue: PrefetchQueue
@@ -39,33 +69,6 @@ struct RemoteBatch: FolderSuite {
         _ = try await queue.connection.command([
             "HSET", RedisArgument(queue.keys.batch(batch)), "details", RedisArgument(count),
         ])
-    }
-
-    /// `prefetch-coord` on this Redis.
-    func coord(_ arguments: [String]) async throws -> ChildProcess {
-        try await ChildProcess(
-            builtProduct("prefetch-coord"), arguments + ["--redis", redis.url])
-    }
-
-    /// A command on this Redis that has ended, whatever its exit code; most in this process.
-    func ended(_ arguments: [String]) async throws -> ChildProcess {
-        let words = arguments + ["--redis", redis.url]
-        if let answer = await CommandInside.run(words) { return answer }
-        let child = try await ChildProcess(builtProduct("prefetch-coord"), words)
-        await child.wait()
-        return child
-    }
-
-    /// It has ended, with this exit code.
-    @discardableResult
-    func done(
-        _ arguments: [String], _ code: Int32 = 0, sourceLocation: SourceLocation = #_sourceLocation
-    ) async throws -> ChildProcess {
-        let child = try await ended(arguments)
-        #expect(
-            await child.wait() == .exited(code), "\(arguments): \(child.stdout)\(child.stderr)",
-            sourceLocation: sourceLocation)
-        return child
     }
 
     /// The same as a word of a shell.

@@ -4,7 +4,7 @@ internal import Threading
 
 /// A program run by a test, with stdout and stderr in files of a temporary directory. Killed and reaped when the last reference
 /// goes.
-package final class ChildProcess: Sendable {
+package final class ChildProcess: Sendable, CustomStringConvertible {
     /// How a program ended.
     package enum Status: Sendable, Equatable {
         case exited(Int32)
@@ -105,6 +105,8 @@ package final class ChildProcess: Sendable {
 
     /// What it has printed until now.
     package var stdout: String { String(decoding: files.read("stdout") ?? [], as: UTF8.self) }
+
+    package var description: String { stdout + stderr }
 
     /// What it has printed to stderr until now.
     package var stderr: String { String(decoding: files.read("stderr") ?? [], as: UTF8.self) }

@@ -35,7 +35,7 @@ struct AwayRedisTests {
         #expect(try await bench.queue.batches.status(of: "urls")?.pushed == 2_000)
         // Who only looks is told at once.
         await bench.redis.stop()
-        try await bench.ran(["status"], exit: 69)
+        try await bench.done(["status"], 69)
     }
 
     @Test("A signal ends the wait with the usual code, and what to type next", arguments: [SIGINT, SIGTERM])
@@ -123,7 +123,7 @@ struct AwayRedisTests {
         #expect(watch.isRunning, "\(watch.stderr)")
         try await admin.command(["CONFIG", "SET", "requirepass", ""])
         try await untilSaid("Redis is back", watch)
-        try await bench.ran(["cancel", "urls", "--yes"])
+        try await bench.done(["cancel", "urls", "--yes"])
         #expect(await watch.wait() == .exited(4), "\(watch.stderr)")
         guard options == ["--json"] else { return }
         let last = #""completion","finishedCount":20,"skippedCount":20}"# + "\n"
@@ -144,17 +144,17 @@ struct AwayRedisTests {
         try await bench.redis("EVAL", later, "1", "prefetch:{default}:clock")
         var text = ""
         for _ in 0..<40 {
-            text = try await bench.ran(["status", "urls"]).stdout
+            text = try await bench.done(["status", "urls"]).stdout
             if text.contains("waiting for memory") { break }
         }
         #expect(text.contains("urls  waiting for memory  ") && !text.contains("waiting for its list"), "\(text)")
         #expect(!text.contains("--resume"), "\(text)")
-        let json = try await bench.ran(["status", "--json"]).stdout
+        let json = try await bench.done(["status", "--json"]).stdout
         #expect(json.contains(#""waiting_for_list":[],"waiting_for_memory":["urls"]"#), "\(json)")
         submit.signal(SIGKILL)
         _ = await submit.wait()
         try await bench.redis("EVAL", later, "1", "prefetch:{default}:clock")
-        text = try await bench.ran(["status", "urls"]).stdout
+        text = try await bench.done(["status", "urls"]).stdout
         #expect(text.contains("urls  waiting for its list  ") && text.contains("submit --resume"), "\(text)")
     }
 }

@@ -8,7 +8,7 @@ import Testing
 import WebImage
 
 /// A Redis, an origin of pictures and the built programs, for breaking one of them while the others work.
-struct FaultBench {
+struct FaultBench: QueueSuite {
     let redis: RedisServer
     let origin: OriginServer
     let folder = TemporaryDirectory()
@@ -28,10 +28,7 @@ struct FaultBench {
         try await queue.connection.command(words.map { RedisArgument($0) })
     }
 
-    func list(_ count: Int, _ name: String = "urls") -> String {
-        folder.write(Array(origin.urls(name, count).map { $0 + "\n" }.joined().utf8), to: "\(name).txt")
-        return folder.path("\(name).txt")
-    }
+    func list(_ count: Int, _ name: String = "urls") -> String { list(origin.urls(name, count), "\(name).txt") }
 
     /// Submits a list of `count` pictures under its own name, and returns when it is sealed.
     func submit(_ count: Int, _ name: String = "urls", _ options: [String] = []) async throws {
@@ -41,33 +38,6 @@ struct FaultBench {
         let submit = try await ended(
             ["submit", list(count, name), "--name", name, "--job-size", "8", "--window", "all"] + options)
         #expect(await submit.wait() == .exited(0), "\(submit.stderr)")
-    }
-
-    /// `prefetch-coord` on this Redis.
-    func coord(_ arguments: [String], url: String? = nil) async throws -> ChildProcess {
-        try await ChildProcess(
-            builtProduct("prefetch-coord"), arguments + ["--redis", url ?? redis.url])
-    }
-
-    /// A command on this Redis that has ended, whatever its exit code; most in this process.
-    func ended(_ arguments: [String]) async throws -> ChildProcess {
-        let words = arguments + ["--redis", redis.url]
-        if let answer = await CommandInside.run(words) { return answer }
-        let child = try await ChildProcess(builtProduct("prefetch-coord"), words)
-        await child.wait()
-        return child
-    }
-
-    /// A command to its end: what it printed, where it exits with `code`.
-    @discardableResult
-    func ran(
-        _ arguments: [String], exit code: Int32 = 0, sourceLocation: SourceLocation = #_sourceLocation
-    ) async throws -> (stdout: String, stderr: String) {
-        let child = try await ended(arguments)
-        #expect(
-            await child.wait() == .exited(code), "\(arguments): \(child.stdout)\(child.stderr)",
-            sourceLocation: sourceLocation)
-        return (child.stdout, child.stderr)
     }
 
     /// Workers with a lease of two seconds, which stay until they are told to leave.
@@ -131,8 +101,8 @@ struct FaultBench {
             status.counts[.downloaded] + status.counts[.hit] == count, "\(status.counts)",
             sourceLocation: sourceLocation)
         try await leave(workers, sourceLocation: sourceLocation)
-        let fsck = try await ran(["fsck", "--cache", folder.path("cache")], sourceLocation: sourceLocation)
-        #expect(fsck.stdout.hasSuffix("everything agrees\n"), "\(fsck)", sourceLocation: sourceLocation)
+        let fsck = try await done(["fsck", "--cache", folder.path("cache")], sourceLocation: sourceLocation)
+        #expect(fsck.stdout.hasSuffix("everything agrees\n"), "\(fsck.stdout)", sourceLocation: sourceLocation)
         let verify = try await #require(CommandInside.run(["cache", "verify", "--cache", folder.path("cache")]))
         #expect(await verify.wait() == .exited(0), "\(verify.stdout)", sourceLocation: sourceLocation)
     }

@@ -37,8 +37,8 @@ struct GarbageTests {
         try await bench.untilFinished(48)
         try await until { try await bench.queue.batches.status(of: "other")?.state == .done }
         try await until { try await bench.redis("LLEN", "prefetch:{default}:dead").int == 5 }
-        try await until { try await bench.ran(["status"]).stdout.contains("typed cannot end (WRONGTYPE") }
-        let status = try await bench.ran(["status"]).stdout
+        try await until { try await bench.done(["status"]).stdout.contains("typed cannot end (WRONGTYPE") }
+        let status = try await bench.done(["status"]).stdout
         #expect(status.contains("5 malformed job list elements; prefetch-coord fsck shows them"), "\(status)")
         let said = workers.map(\.stderr).joined()
         for text in [#"'garbage\x1b[31m\x07'"#, "'prefetch-job 1 other:", "'AAAAAAAA"] {
@@ -47,7 +47,7 @@ struct GarbageTests {
         #expect(said.ranges(of: "moved to the dead-letter list: ").count == 5, "\(said)")
         #expect(said.ranges(of: "typed cannot be processed (WRONGTYPE").count <= 2)
 
-        let fsck = try await bench.ran(["fsck"], exit: 1)
+        let fsck = try await bench.done(["fsck"], 1)
         #expect(fsck.stdout.contains("urls: I2: 32 open URLs are in no job"), "\(fsck)")
         #expect(fsck.stdout.contains("typed: Type: prefetch:{default}:jobs:typed is a string, not a list"), "\(fsck)")
         #expect(fsck.stdout.contains(#"dead: 'garbage\x1b[31m\x07'"#), "\(fsck)")
@@ -62,13 +62,13 @@ struct GarbageTests {
         #expect(try await bench.redis("TYPE", "prefetch:{default}:jobs:typed") == .status("string"))
         // The workers see that the rest of it is in no job.
         try await until {
-            try await bench.ran(["status"]).stdout.contains(
+            try await bench.done(["status"]).stdout.contains(
                 "urls cannot end (32 open URLs are in no job): remove it with prefetch-coord rm --force urls")
         }
-        let cancelled = try await bench.ran(["cancel", "typed", "--yes"], exit: 0)
+        let cancelled = try await bench.done(["cancel", "typed", "--yes"], 0)
         #expect(cancelled.stdout.contains("typed"), "\(cancelled)")
         for name in ["typed", "urls"] {
-            let removed = try await bench.ran(["rm", "--force", name, "--yes"])
+            let removed = try await bench.done(["rm", "--force", name, "--yes"])
             #expect(removed.stdout == "removed \(name)\n", "\(removed)")
         }
         try await bench.submit(24, "typed")
@@ -77,7 +77,7 @@ struct GarbageTests {
         try await bench.expectAllThere(24, "other")
         try await bench.expectAllThere(80, workers: workers)
         // What was no job stays to be seen.
-        let again = try await bench.ran(["fsck", "--json"]).stdout
+        let again = try await bench.done(["fsck", "--json"]).stdout
         #expect(again.contains(#""finding_count":0"#) && again.contains(#""dead":5"#), "\(again)")
         #expect(again.contains(#""commands":[]"#), "\(again)")
     }
@@ -91,7 +91,7 @@ struct GarbageTests {
         let before = try await bench.redis("ZRANGE", key, "0", "-1", "WITHSCORES")
         try await bench.redis("DEL", key)
         try await bench.redis("SET", key, "mine")
-        let fsck = try await bench.ran(["fsck"], exit: 1)
+        let fsck = try await bench.done(["fsck"], 1)
         #expect(fsck.stdout.hasPrefix("queue: Type: \(key) is a string, not a zset\n"), "\(fsck)")
         #expect(fsck.stderr.contains("sets and lists of the queue are healed by the next worker"), "\(fsck)")
         #expect(try await bench.redis("TYPE", key) == .status("string"))
@@ -103,7 +103,7 @@ struct GarbageTests {
         #expect(try await bench.redis("ZRANGE", key, "0", "-1", "WITHSCORES") == before)
         try await bench.expectAllThere(16)
         try await bench.expectAllThere(8, "other", workers: workers)
-        #expect(try await bench.ran(["fsck"]).stdout == "2 batches, everything agrees\n")
+        #expect(try await bench.done(["fsck"]).stdout == "2 batches, everything agrees\n")
     }
 
     @Test("Scripts are flushed ten times a second, and every seventh reply is lost: everything ends once")

@@ -20,7 +20,7 @@ struct ProcessFaultTests {
         for worker in dead { #expect(await worker.wait() == .signalled(SIGKILL)) }
         let workers = try await bench.workers(1)
         try await until { try await bench.queue.workers.names().count == 1 }
-        let status = try await bench.ran(["status"])
+        let status = try await bench.done(["status"])
         #expect(status.stdout.contains("lost within ten minutes: "), "\(status)")
         try await bench.expectAllThere(300, workers: workers)
         // What was on its way when they died is done again, and nothing else: 8 transfers each, and what was with the verifier.

@@ -44,9 +44,9 @@ struct RedisLossTests {
         try await bench.expectAllThere(500, "first")
         #expect(try await bench.queue.batches.status(of: "urls")?.isSealed != true)
         if try await bench.queue.batches.status(of: "urls") == nil {
-            try await bench.ran(["submit", list, "--name", "urls"])
+            try await bench.done(["submit", list, "--name", "urls"])
         } else {
-            try await bench.ran(["submit", list, "--resume"])
+            try await bench.done(["submit", list, "--resume"])
         }
         try await bench.expectAllThere(500, workers: workers)
     }
@@ -67,9 +67,9 @@ struct RedisLossTests {
             try await bench.redis.start()
         }
         try await until { try await bench.queue.workers.names().count == 2 }
-        let status = try await bench.ran(["status", "urls"], exit: 66)
+        let status = try await bench.done(["status", "urls"], 66)
         #expect(status.stderr.contains("there is no batch 'urls'"), "\(status)")
-        #expect(try await bench.ran(["rm", "urls", "--force", "--yes"], exit: 66).stderr.contains("no batch 'urls'"))
+        #expect(try await bench.done(["rm", "urls", "--force", "--yes"], 66).stderr.contains("no batch 'urls'"))
         // They wait, and cost next to nothing: an interval is what is measured here.
         try await until { try await bench.redis("INFO", "clients").string?.contains("blocked_clients:2") ?? false }
         let before = workers.map { processorTime(of: $0.pid) }
@@ -78,8 +78,8 @@ struct RedisLossTests {
             #expect(worker.isRunning && processorTime(of: worker.pid) - used < 30)
         }
         let list = bench.folder.path("urls.txt")
-        #expect(try await bench.ran(["fsck"]).stdout == "0 batches, everything agrees\n")
-        let submit = try await bench.ran(["submit", list, "--name", "urls"])
+        #expect(try await bench.done(["fsck"]).stdout == "0 batches, everything agrees\n")
+        let submit = try await bench.done(["submit", list, "--name", "urls"])
         #expect(submit.stdout == "urls\n" && submit.stderr.contains("queued 400 URLs as urls"), "\(submit)")
         try await bench.expectAllThere(400, workers: workers)
         let counts = try #require(try await bench.queue.batches.status(of: "urls")).counts
@@ -105,9 +105,9 @@ struct RedisLossTests {
             "submit", bench.folder.path("urls.txt"), "--resume", "--window", "all",
         ])
         // The memory in use stays below the limit by up to one job.
-        try await until { try await bench.ran(["status"]).stdout.contains("Redis is full: ") }
-        try await until { try await bench.ran(["status", "--json"]).stdout.contains(#""redis_full":true"#) }
-        #expect(try await bench.ran(["status"]).stdout.contains("no worker is running"))
+        try await until { try await bench.done(["status"]).stdout.contains("Redis is full: ") }
+        try await until { try await bench.done(["status", "--json"]).stdout.contains(#""redis_full":true"#) }
+        #expect(try await bench.done(["status"]).stdout.contains("no worker is running"))
         #expect(submit.isRunning && submit.stdout == "urls\n")
         // The window has no end, and is not what it waits for.
         try await until { submit.stderr.contains("hint: to continue at once, give it more memory") }
@@ -120,7 +120,7 @@ struct RedisLossTests {
         #expect(counts.finished == 3001 && counts[.invalidURL] == 3000 && counts[.downloaded] == 1)
         for worker in workers { worker.signal(SIGTERM) }
         for worker in workers { #expect(await worker.wait() == .exited(0), "\(worker.stderr)") }
-        try await bench.ran(["fsck"])
+        try await bench.done(["fsck"])
     }
 
     @Test("A Redis that wants another password, is read-only or full for a while ends no worker")

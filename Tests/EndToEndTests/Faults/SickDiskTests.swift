@@ -37,7 +37,7 @@ struct SickDiskTests {
         #expect(try await bench.queue.failedURLs.count() == 0)
         // It says so, and takes no part in what comes next.
         try await until {
-            try await bench.ran(["workers"]).stdout.contains("; its jobs went back to the queue")
+            try await bench.done(["workers"]).stdout.contains("; its jobs went back to the queue")
         }
         try await until { try await claims(bench, of: name) == 0 }
         let before = bench.origin.requestCount()
@@ -48,7 +48,7 @@ struct SickDiskTests {
         let both = try await bench.queue.results.workerCounts(of: "next")
         #expect(both.count == 1 && both[name] == nil, "\(both)")
         try await bench.leave(healthy + [sick])
-        let fsck = try await bench.ran(["fsck"])
+        let fsck = try await bench.done(["fsck"])
         #expect(fsck.stdout.hasSuffix("everything agrees\n"), "\(fsck)")
     }
 
@@ -103,13 +103,13 @@ struct SickDiskTests {
         let others = bench.origin.requestCount() - bench.origin.requestCount("/urls/50.png")
         #expect((119...134).contains(others))
         #expect(try await bench.queue.failedURLs.count() == 0)
-        let failures = try await bench.ran(["failures", "urls"])
+        let failures = try await bench.done(["failures", "urls"])
         #expect(failures.stdout.contains("notStored") && failures.stdout.contains("Input/output error"), "\(failures)")
         #expect(!workers.contains { $0.stderr.contains("paused: ") })
         // What one cache cannot store is no failure of the URL: elsewhere it is fetched.
         try await bench.leave(workers)
-        #expect(try await bench.ran(["fsck"]).stdout.hasSuffix("everything agrees\n"))
-        try await bench.ran(["retry", "urls"])
+        #expect(try await bench.done(["fsck"]).stdout.hasSuffix("everything agrees\n"))
+        try await bench.done(["retry", "urls"])
         let elsewhere = try await bench.workers(1, ["--cache", bench.folder.path("elsewhere"), "--burst"])[0]
         #expect(await elsewhere.wait() == .exited(0), "\(elsewhere.stderr)")
         let newest = try #require(try await bench.queue.catalog.newest(1).ids.last)
@@ -164,7 +164,7 @@ struct SickDiskTests {
         try await bench.untilReady(workers)
         try await bench.submit(100)
         try await until {
-            let text = try await bench.ran(["workers"]).stdout
+            let text = try await bench.done(["workers"]).stdout
             return text.split(separator: "\n").count { $0.contains("; its jobs went back to the queue") } == 2
         }
         let names = try await bench.queue.workers.names()
@@ -172,7 +172,7 @@ struct SickDiskTests {
             for name in names where try await claims(bench, of: name) > 0 { return false }
             return true
         }
-        let status = try await bench.ran(["status"]).stdout
+        let status = try await bench.done(["status"]).stdout
         #expect(!status.contains("ETA") && !status.contains("URLs/s"), "\(status)")
         // Several probes of each.
         let before = bench.origin.requestCount()
@@ -183,6 +183,6 @@ struct SickDiskTests {
         let counts = try #require(try await bench.queue.batches.status(of: "urls")).counts
         #expect(counts[.downloaded] == 100 && counts.skipped == 0, "\(counts)")
         try await bench.leave(workers)
-        #expect(try await bench.ran(["fsck"]).stdout.hasSuffix("everything agrees\n"))
+        #expect(try await bench.done(["fsck"]).stdout.hasSuffix("everything agrees\n"))
     }
 }

@@ -39,7 +39,7 @@ struct BlacklistBoundTests {
         #expect(try await bench.redis("HLEN", "prefetch:{default}:failed:meta").int == 8)
         #expect(try await bench.redis("ZCARD", "prefetch:{default}:failed:lapses").int == 5)
         #expect(try await bench.redis("ZCARD", "prefetch:{default}:failed:stays").int == 3)
-        try await bench.ran(["fsck"])
+        try await bench.done(["fsck"])
         await leave(workers)
     }
 
@@ -51,7 +51,7 @@ struct BlacklistBoundTests {
         func end(_ name: String, after hours: Int, _ outcome: PrefetchOutcome) async throws {
             // The clock of the queue, by which entries lapse. No worker sweeps them before their batch is there.
             try await bench.redis("HINCRBY", "prefetch:{default}:clock", "ahead", "\(hours * 3_600_000)")
-            try await bench.ran(["submit", list, "--name", name, "--job-size", "4", "--window", "all"])
+            try await bench.done(["submit", list, "--name", name, "--job-size", "4", "--window", "all"])
             try await withWorker(bench) {
                 try await until { try await bench.queue.batches.status(of: name)?.state == .done }
             }
@@ -60,7 +60,7 @@ struct BlacklistBoundTests {
         try await end("second", after: 0, .blacklisted)
         try await end("third", after: 1, .httpError)
         #expect(bench.origin.requestCount() == 80)
-        let why = try await bench.ran(["why", bench.origin.url("/first/0.png")]).stdout
+        let why = try await bench.done(["why", bench.origin.url("/first/0.png")]).stdout
         #expect(why.contains("on the blacklist: httpError 404, listed "), "\(why)")
         #expect(why.contains("    next request: by a batch that has it after 20"), "\(why)")
         // Now the images are there.
@@ -68,7 +68,7 @@ struct BlacklistBoundTests {
         bench.origin.setFallback { _ in OriginResponse(body: picture) }
         try await end("fourth", after: 7 * 24 + 1, .downloaded)
         #expect(try await bench.queue.failedURLs.count() == 0)
-        try await bench.ran(["fsck"])
+        try await bench.done(["fsck"])
     }
 
     private func withWorker(_ bench: FaultBench, _ body: () async throws -> Void) async throws {
@@ -85,15 +85,15 @@ struct BlacklistBoundTests {
         try await fail(bench, 30, "old")
         try await fail(bench, 10, "new")
         try await soon { try await bench.redis("SCARD", "prefetch:{default}:failed").int == 20 }
-        let listed = try await bench.ran(["blacklist", "list"]).stdout
+        let listed = try await bench.done(["blacklist", "list"]).stdout
         #expect(listed.split(separator: "\n").count == 20)
         #expect(listed.split(separator: "\n").count { $0.contains("/new/") } == 10)
         try await soon { workers[0].stderr.contains("the blacklist has reached its limit") }
         let told = "the blacklist has reached its limit, so its oldest entries are removed"
         #expect(workers[0].stderr.components(of: told) == 1, "\(workers[0].stderr)")
-        let status = try await bench.ran(["status"]).stdout
+        let status = try await bench.done(["status"]).stdout
         #expect(status.contains("the blacklist has at most 20 URLs: 20 older ones were removed"), "\(status)")
-        let json = try await bench.ran(["status", "--json"]).stdout
+        let json = try await bench.done(["status", "--json"]).stdout
         #expect(json.contains(#""blacklist_max":20,"blacklist_removed":20"#), "\(json)")
         await leave(workers)
     }

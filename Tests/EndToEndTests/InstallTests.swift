@@ -10,10 +10,28 @@ struct InstallTests {
         .appending(path: "../../scripts/install").standardized.path()
     private let root = TemporaryDirectory()
 
-    private func install(_ options: String = "", path: String? = nil) async throws -> (ChildProcess.Status, String) {
+    /// * `earlier`: another version, which says little of itself.
+    private func install(
+        _ options: String = "", path: String? = nil, earlier: Bool = false
+    ) async throws -> (ChildProcess.Status, String) {
         var environment: [String: String] = [:]
         environment["DESTDIR"] = root.path("root")
         environment["BIN"] = URL(filePath: builtProduct("prefetch-coord")).deletingLastPathComponent().path()
+        if earlier {
+            try make(["earlier"])
+            let program = """
+                #!/bin/sh
+                case $1 in
+                    --version) echo prefetch 0.0.1 ;;
+                    --generate-completion-script) echo complete ;;
+                    *) printf '{"command":{"commandName":"%s"}}' "${0##*/}" ;;
+                esac
+
+                """
+            root.write(Array(program.utf8), to: "earlier/prefetch-coord")
+            chmod(root.path("earlier/prefetch-coord"), 0o755)
+            environment["BIN"] = root.path("earlier")
+        }
         if let path { environment["PATH"] = path }
         let child = try await ChildProcess(
             "/usr/bin/env", ["bash", "-c", "'\(Self.script)' \(options)"], environment: environment)
@@ -38,8 +56,8 @@ struct InstallTests {
         try make(["root/usr/local/bin", "root/usr/local/share/man/man1", "root/etc"])
         root.write(Array("mine".utf8), to: "root/usr/local/bin/other")
         let before = tree
-        for _ in 0..<2 {
-            let (status, said) = try await install()
+        for earlier in [true, false] {
+            let (status, said) = try await install(earlier: earlier)
             #expect(status == .exited(0), "\(said)")
         }
         for name in ["prefetch-worker", "prefetch-origin"] {
@@ -102,7 +120,7 @@ struct InstallTests {
         // Python without its modules, as python3-minimal has it.
         root.write(Array("#!/bin/sh\nexit 1\n".utf8), to: "bin/python3")
         chmod(root.path("bin/python3"), 0o755)
-        let (status, said) = try await install(path: root.path("bin") + ":/usr/bin:/bin")
+        let (status, said) = try await install(path: root.path("bin") + ":/usr/bin:/bin", earlier: true)
         #expect(status != .exited(0), "\(said)")
         #expect(tree.contains("usr/local/bin/prefetch-coord"))
         let (removed, words) = try await install("--uninstall")

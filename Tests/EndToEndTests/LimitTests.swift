@@ -44,19 +44,19 @@ struct LimitTests {
         try await until { watch.stderr.contains(" limit=servers why=\"") }
         watch.signal(SIGINT)
         await watch.wait()
-        try await until { try await bench.ran(["status"]).stdout.contains("limited by the servers' answers") }
-        let json = try await bench.ran(["status", "urls", "--json"]).stdout
+        try await until { try await bench.done(["status"]).stdout.contains("limited by the servers' answers") }
+        let json = try await bench.done(["status", "urls", "--json"]).stdout
         #expect(json.contains(#""limit":{"cause":"servers","detail":""#), "\(json)")
         #expect(json.contains(#""option":"--max-concurrent-downloads""#), "\(json)")
         try await until {
-            try await bench.ran(["metrics"]).stdout.contains(
+            try await bench.done(["metrics"]).stdout.contains(
                 #"prefetch_limit_seconds_total{queue="default",batch="urls",cause="servers"}"#)
         }
-        let page = try await bench.ran(["export", "--format", "html", "urls"]).stdout
+        let page = try await bench.done(["export", "--format", "html", "urls"]).stdout
         #expect(page.contains("What limited it"))
-        try await bench.ran(["pause", "--all"])
+        try await bench.done(["pause", "--all"])
         _ = try await expect(.paused, bench)
-        try await bench.ran(["resume", "--all"])
+        try await bench.done(["resume", "--all"])
         _ = try await expect(.servers, bench)
         await end(workers)
         // After their lease.
@@ -130,12 +130,12 @@ struct LimitTests {
         let names = try OriginResolver { _ in .silence }
         let urls = (0..<300).map { "http://host\($0).test:\(bench.origin.port)/\($0).png\n" }
         bench.folder.write(Array(urls.joined().utf8), to: "names.txt")
-        try await bench.ran(["submit", bench.folder.path("names.txt"), "--name", "urls"])
+        try await bench.done(["submit", bench.folder.path("names.txt"), "--name", "urls"])
         let workers = try await bench.workers(1, ["--dns-servers", names.place, "--ip", "4"])
         let found = try await expect(.resolver, bench)
         #expect((found.report.names?.waiting ?? 0) > 0 && found.report.transferring == 0)
         try await until {
-            try await bench.ran(["status"]).stdout.contains("limited by the resolver (--dns-servers)")
+            try await bench.done(["status"]).stdout.contains("limited by the resolver (--dns-servers)")
         }
         await end(workers)
     }
@@ -158,7 +158,7 @@ struct LimitTests {
         try await bench.submit(400)
         let workers = try await bench.workers(1, ["--min-free", "9000000GB"])
         _ = try await expect(.fault, bench)
-        try await until { try await bench.ran(["status"]).stdout.contains("limited by a local fault") }
+        try await until { try await bench.done(["status"]).stdout.contains("limited by a local fault") }
         await end(workers)
     }
 

@@ -46,7 +46,7 @@ struct PipedListTests {
         try await bench.untilFinished(2, "p")
         let first = try await producer.status()
         #expect(first.isOpen && !first.isSealed && first.total == 2 && first.pushed == 2 && first.estimate == 0)
-        let told = try await bench.ran(["status", "p"]).stdout
+        let told = try await bench.done(["status", "p"]).stdout
         #expect(told.contains(", 2 URLs so far; the rest comes through a pipe"), "\(told)")
         // Who follows it before its end sees all of it.
         let watch = try await bench.coord(["watch", "p", "--json", "--from-start"])
@@ -65,7 +65,7 @@ struct PipedListTests {
         #expect(!last.isOpen && last.isSealed && last.total == 40)
         #expect(access(last.listPath, F_OK) != 0 && last.sources == [bench.folder.path("urls.fifo")])
         let words = ["export", "p", "--format", "jsonl", "--cache", bench.folder.path("cache")]
-        let results = try await bench.ran(words).stdout
+        let results = try await bench.done(words).stdout
         #expect(results.split(separator: "\n").count == 40 && results.contains(#""line":41,"#), "\(results)")
         try await bench.expectAllThere(40, "p", workers: workers)
     }
@@ -80,7 +80,7 @@ struct PipedListTests {
         await producer.submit.wait()
         producer.end()
         let path = try await producer.status().listPath
-        let again = try await bench.ran(["submit", "--resume", path])
+        let again = try await bench.done(["submit", "--resume", path])
         #expect(again.stderr.contains("continuing p: 7 URLs are queued"), "\(again.stderr)")
         let status = try await producer.status()
         #expect(status.isSealed && status.total == 7)
@@ -117,7 +117,7 @@ struct PipedListTests {
         producer.end()
         let status = try await producer.status()
         #expect(status.state == .running && status.isOpen && status.pushed == 3)
-        try await bench.ran(["fsck"])
+        try await bench.done(["fsck"])
     }
 
     @Test("What cannot be made a batch leaves no copy of its list")
@@ -148,7 +148,7 @@ struct PipedListTests {
         let path = try await producer.status().listPath
         #expect(producer.submit.stderr.contains("submit --resume \(path)"), "\(producer.submit.stderr)")
         producer.end()
-        try await bench.ran(["submit", "--resume", path])
+        try await bench.done(["submit", "--resume", path])
         #expect(try await producer.status().isSealed)
     }
 }

@@ -111,7 +111,7 @@ struct SharedFailureTests {
         try await bench.untilReady(workers)
         for name in ["a", "b", "c"] {
             let words = ["submit", bench.list(3, "urls"), "--name", name, "--job-size", "1", "--blacklist", "none"]
-            try await bench.ran(words)
+            try await bench.done(words)
         }
         // No request ends before all nine URLs want its answer.
         try await until {
@@ -132,7 +132,7 @@ struct SharedFailureTests {
         #expect(bench.origin.requestCount() == 3)
         bench.origin.setFallback { _ in OriginResponse(status: 404) }
         for (name, option) in [("d", ["--timeout", "7s"]), ("e", ["--header", "X-Key: 1"])] {
-            try await bench.ran(
+            try await bench.done(
                 ["submit", bench.list(3, "urls"), "--name", name, "--job-size", "1", "--blacklist", "none"] + option)
         }
         for name in ["d", "e"] {
@@ -140,7 +140,7 @@ struct SharedFailureTests {
         }
         #expect(bench.origin.requestCount() == 9)
         try await bench.leave(workers)
-        #expect(try await bench.ran(["fsck"]).stdout.hasSuffix("everything agrees\n"))
+        #expect(try await bench.done(["fsck"]).stdout.hasSuffix("everything agrees\n"))
     }
 
     @Test("An error in words is the same error")

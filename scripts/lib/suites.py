@@ -22,7 +22,7 @@ import time
 SILENCE = 300
 # Seconds a test takes of a suite that has never run here: those of EndToEndTests start programs.
 END_TO_END, OTHERS = 5, 0.7
-GROUPS_PER_SLOT = 20
+GROUPS_PER_SLOT = 10
 
 
 def listed(bundle):

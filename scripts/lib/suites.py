@@ -248,7 +248,7 @@ class Run:
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("bundle")
-    parser.add_argument("--slots", type=int, default=5)
+    parser.add_argument("--slots", type=int, default=6)
     parser.add_argument("filter", nargs="?")
     options = parser.parse_intermixed_args()
     whole = listed(options.bundle)

@@ -5,18 +5,31 @@
 
 typedef void task_function(const request_t *request, result_t *result);
 
-static task_function *const tasks[][4] = {
-    [IMAGE_CODEC_JPEG] = {jpeg_header, jpeg_structure, jpeg_check, jpeg_pixels},
-    [IMAGE_CODEC_PNG] = {png_header, png_structure, png_check, png_pixels},
-    [IMAGE_CODEC_GIF] = {gif_header, gif_structure, gif_check, gif_pixels},
-    [IMAGE_CODEC_WEBP] = {NULL, NULL, webp_check, webp_pixels},
-    [IMAGE_CODEC_AVIF] = {avif_header, avif_structure, avif_check, avif_pixels},
+/// There is no own reader of the image data.
+static void undecided(const request_t *request, result_t *result) {
+    (void)request;
+    result->status = IMAGE_CODEC_UNDECIDED;
+}
+
+static task_function *const tasks[][5] = {
+    [IMAGE_CODEC_JPEG] = {jpeg_header, jpeg_structure, jpeg_check, jpeg_pixels, jpeg_prove},
+    [IMAGE_CODEC_PNG] = {png_header, png_structure, png_check, png_pixels, png_prove},
+    [IMAGE_CODEC_GIF] = {gif_header, gif_structure, gif_check, gif_pixels, gif_check},
+    [IMAGE_CODEC_WEBP] = {NULL, NULL, webp_check, webp_pixels, undecided},
+    [IMAGE_CODEC_AVIF] = {avif_header, avif_structure, avif_check, avif_pixels, undecided},
 };
+
+bool image_codec_has_task(const image_codec_request *request) {
+    if (request->format < IMAGE_CODEC_JPEG || request->format > IMAGE_CODEC_AVIF) return false;
+    return request->task >= IMAGE_CODEC_HEADER && request->task <= IMAGE_CODEC_PROVE && tasks[request->format][request->task];
+}
 
 void image_codec_run(const image_codec_request *request, image_codec_result *result) {
     result->status = IMAGE_CODEC_WHOLE;
     result->width = result->height = 0;
     result->memory = 0;
+    result->proof = IMAGE_CODEC_PROOF_FAILED;
+    result->undecided = request->count;
     result->orientation = 1;
     result->frame_count = 1;
     result->loop_count = 1;
@@ -27,6 +40,10 @@ void image_codec_run(const image_codec_request *request, image_codec_result *res
     image_codec_buffer none = {NULL, 0};
     result->pixels = result->durations = result->exif = result->icc = none;
     result->pixel_width = result->pixel_height = result->channels = result->pixel_frames = result->rows = 0;
+    if (!image_codec_has_task(request)) {
+        check_end(result, IMAGE_CODEC_UNSUPPORTED, "there is no such task");
+        return;
+    }
     tasks[request->format][request->task](request, result);
     if (result->status != IMAGE_CODEC_WHOLE) image_codec_release_result(result);
 }

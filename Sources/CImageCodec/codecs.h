@@ -12,11 +12,13 @@ void jpeg_header(const request_t *request, result_t *result);
 void jpeg_structure(const request_t *request, result_t *result);
 void jpeg_check(const request_t *request, result_t *result);
 void jpeg_pixels(const request_t *request, result_t *result);
+void jpeg_prove(const request_t *request, result_t *result);
 
 void png_header(const request_t *request, result_t *result);
 void png_structure(const request_t *request, result_t *result);
 void png_check(const request_t *request, result_t *result);
 void png_pixels(const request_t *request, result_t *result);
+void png_prove(const request_t *request, result_t *result);
 
 void gif_header(const request_t *request, result_t *result);
 void gif_structure(const request_t *request, result_t *result);

@@ -11,6 +11,7 @@
 //   that takes more than 65,536 blocks; `may_overflow` keeps such images in colour.
 // - a component missing from all scans is silently painted grey; `has_every_component` detects that.
 #include "jpeg_walk.h"
+#include "codecs.h"
 #include "rows.h"
 
 #include <setjmp.h>
@@ -175,7 +176,6 @@ static void finish(jpeg_decoder *decoder) {
 static void check(jpeg_decoder *decoder, const request_t *request) {
     struct jpeg_decompress_struct *library = &decoder->library;
     if (!start(decoder, request)) return;
-    if (jpeg_walk(library, &decoder->budget)) return;
     library->scale_num = 1;
     library->scale_denom = DCTSIZE;
     library->do_fancy_upsampling = FALSE;
@@ -281,7 +281,22 @@ static void run(jpeg_decoder *decoder, const request_t *request) {
         check(decoder, request);
 }
 
-void jpeg_check(const request_t *request, result_t *result) {
+/// Whether the image is proved whole without libjpeg.
+static bool is_proved(const request_t *request, result_t *result) {
+    jpeg_plan plan;
+    check_budget budget;
+    if (!jpeg_read_plan(request->bytes, request->count, &plan)) return false;
+    if (!check_size(result, &request->limits, plan.width, plan.height)) return true;
+    check_budget_start(&budget, request);
+    check_budget_grant(&budget, (uint64_t)plan.width * plan.height);
+    return jpeg_walk(&plan, &budget);
+}
+
+void jpeg_prove(const request_t *request, result_t *result) {
+    if (!is_proved(request, result)) result->status = IMAGE_CODEC_UNDECIDED;
+}
+
+static void decode(const request_t *request, result_t *result) {
     jpeg_decoder decoder;
     memset(&decoder, 0, sizeof decoder);
     decoder.limits = &request->limits;
@@ -297,4 +312,8 @@ void jpeg_check(const request_t *request, result_t *result) {
     jpeg_destroy_decompress(&decoder.library);
 }
 
-void jpeg_pixels(const request_t *request, result_t *result) { jpeg_check(request, result); }
+void jpeg_check(const request_t *request, result_t *result) {
+    if (request->proof != IMAGE_CODEC_PROOF_OPEN || !is_proved(request, result)) decode(request, result);
+}
+
+void jpeg_pixels(const request_t *request, result_t *result) { decode(request, result); }

@@ -5,6 +5,8 @@
 // and EOI. So the proof can be stricter than libjpeg, but never accepts what libjpeg warns of (CodecVerdictTests).
 #include "jpeg_walk.h"
 
+#include "codecs.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,7 +23,12 @@ enum {
     PADDING = 10 * 64 * 27 / 8 + 8,
     /// With differences of at most 2,047 no sum of so many leaves an int.
     MAX_BLOCKS = 1 << 20,
+    /// Of an MCU (T.81, B.2.3).
+    MAX_MCU_BLOCKS = 10,
+    BLOCK_SIDE = 8,
 };
+
+enum { RST0 = 0xD0, EOI = 0xD9 };
 
 /// What one or two codes with their values do, 0 if there is no such code: how many bits they have (6 bits), how many coefficients they move on
 /// (9 bits), and whether the last one is a run of 16 zeros, with which no block ends.
@@ -58,18 +65,18 @@ static step ac_step(unsigned length, unsigned symbol) {
 }
 
 /// False if libjpeg would reject the table (jdhuff.c, jpeg_make_d_derived_tbl).
-static bool build(table *table, const JHUFF_TBL *huffman, bool is_dc) {
+static bool build(table *table, const jpeg_codes *huffman, bool is_dc) {
     memset(table->lookup, 0, sizeof table->lookup);
     uint32_t code = 0;
     unsigned count = 0;
     for (unsigned length = 1; length <= 16; length++, code <<= 1) {
-        unsigned codes = huffman->bits[length];
+        unsigned codes = huffman->counts[length];
         if (count + codes > 256) return false;
         table->first[length] = (int32_t)code;
         table->last[length] = (int32_t)(code + codes) - 1;
         table->place[length] = (int32_t)count;
         for (unsigned i = 0; i < codes; i++, code++, count++) {
-            unsigned symbol = huffman->huffval[count];
+            unsigned symbol = huffman->symbols[count];
             if (is_dc && symbol > 15) return false;
             step found = is_dc ? dc_step(length, symbol) : ac_step(length, symbol);
             table->steps[count] = found;
@@ -170,7 +177,7 @@ typedef struct {
 } block;
 
 typedef struct {
-    block blocks[D_MAX_BLOCKS_IN_MCU];
+    block blocks[MAX_MCU_BLOCKS];
     unsigned blocks_in_mcu;
     uint64_t mcus, mcus_in_row;
 } scan;
@@ -206,82 +213,65 @@ static bool walk_mcus(const scan *scan, uint64_t mcus, const uint8_t *data, size
         if (position(&reader) > bits) return false;
         if (--until_check > 0) continue;
         until_check = scan->mcus_in_row;
-        if (!check_budget_spend(budget, (uint64_t)width * DCTSIZE)) return false;
+        if (!check_budget_spend(budget, (uint64_t)width * BLOCK_SIDE)) return false;
     }
     return bits - position(&reader) < 8;
 }
 
-static bool walk_scan(const struct jpeg_decompress_struct *library, const scan *scan, uint8_t *data,
-                      check_budget *budget) {
-    const uint8_t *bytes = library->src->next_input_byte;
-    const uint8_t *end = bytes + library->src->bytes_in_buffer;
+static bool walk_scan(const jpeg_plan *plan, const scan *scan, uint8_t *data, check_budget *budget) {
+    const uint8_t *bytes = plan->data;
+    const uint8_t *end = bytes + plan->data_count;
     uint64_t left = scan->mcus;
     for (unsigned restart = 0;; restart++) {
-        uint64_t interval = library->restart_interval;
+        uint64_t interval = plan->restart_interval;
         uint64_t mcus = interval > 0 && interval < left ? interval : left;
         size_t count = 0;
         const uint8_t *marker = unstuff(bytes, end, data, &count);
-        if (!marker || !walk_mcus(scan, mcus, data, count, library->image_width, budget)) return false;
+        if (!marker || !walk_mcus(scan, mcus, data, count, plan->width, budget)) return false;
         left -= mcus;
-        if (left == 0) return marker[1] == JPEG_EOI;
-        if (marker[1] != JPEG_RST0 + (restart & 7)) return false;
+        if (left == 0) return marker[1] == EOI;
+        if (marker[1] != RST0 + (restart & 7)) return false;
         bytes = marker + 2;
     }
 }
 
-/// Whether it is a sequential image of 8 bits a sample with one scan.
-static bool is_usual(const struct jpeg_decompress_struct *library) {
-    bool has_usual_scan = library->Ss == 0 && library->Se == DCTSIZE2 - 1 && library->Ah == 0 && library->Al == 0;
-    return !library->progressive_mode && !library->arith_code && library->data_precision == 8 && has_usual_scan &&
-           library->comps_in_scan == library->num_components;
-}
-
-/// Whether its tables are there; fills in `tables`, of DC and of AC codes by number.
-static bool prepare(const struct jpeg_decompress_struct *library, table *tables, scan *scan) {
-    bool is_built[2 * NUM_HUFF_TBLS] = {false};
-    for (int i = 0; i < library->comps_in_scan; i++) {
-        const jpeg_component_info *component = library->cur_comp_info[i];
-        unsigned numbers[2] = {(unsigned)component->dc_tbl_no, (unsigned)component->ac_tbl_no};
-        unsigned quantization = (unsigned)component->quant_tbl_no;
-        if (quantization >= NUM_QUANT_TBLS || !library->quant_tbl_ptrs[quantization]) return false;
-        if ((uint64_t)component->width_in_blocks * component->height_in_blocks > MAX_BLOCKS) return false;
+/// Fills in `tables`, of DC and of AC codes by number; false if libjpeg would not take one, or the image is too large to be walked.
+static bool prepare(const jpeg_plan *plan, table *tables, scan *scan) {
+    bool is_built[2 * JPEG_TABLES] = {false};
+    for (unsigned i = 0; i < plan->count; i++) {
+        const jpeg_component *component = &plan->components[i];
+        if ((uint64_t)component->columns * component->rows > MAX_BLOCKS) return false;
         for (unsigned kind = 0; kind < 2; kind++) {
-            if (numbers[kind] >= NUM_HUFF_TBLS) return false;
-            const JHUFF_TBL *huffman =
-                kind == 0 ? library->dc_huff_tbl_ptrs[numbers[kind]] : library->ac_huff_tbl_ptrs[numbers[kind]];
-            unsigned at = kind * NUM_HUFF_TBLS + numbers[kind];
-            if (!huffman) return false;
+            const jpeg_codes *codes = kind == 0 ? &plan->dc[component->dc] : &plan->ac[component->ac];
+            unsigned at = kind == 0 ? component->dc : JPEG_TABLES + component->ac;
             if (is_built[at]) continue;
-            if (!build(&tables[at], huffman, kind == 0)) return false;
+            if (!build(&tables[at], codes, kind == 0)) return false;
             if (kind == 1) pair(&tables[at]);
             is_built[at] = true;
         }
-        unsigned blocks =
-            library->comps_in_scan == 1 ? 1 : (unsigned)(component->h_samp_factor * component->v_samp_factor);
-        if (scan->blocks_in_mcu + blocks > D_MAX_BLOCKS_IN_MCU) return false;
+        unsigned blocks = plan->count == 1 ? 1 : (unsigned)component->across * component->down;
+        if (scan->blocks_in_mcu + blocks > MAX_MCU_BLOCKS) return false;
         for (unsigned j = 0; j < blocks; j++)
             scan->blocks[scan->blocks_in_mcu++] =
-                (block){.dc = &tables[numbers[0]], .ac = &tables[NUM_HUFF_TBLS + numbers[1]]};
+                (block){.dc = &tables[component->dc], .ac = &tables[JPEG_TABLES + component->ac]};
     }
-    if (library->comps_in_scan == 1) {
-        const jpeg_component_info *component = library->cur_comp_info[0];
-        scan->mcus_in_row = component->width_in_blocks;
-        scan->mcus = scan->mcus_in_row * component->height_in_blocks;
+    if (plan->count == 1) {
+        scan->mcus_in_row = plan->components[0].columns;
+        scan->mcus = scan->mcus_in_row * plan->components[0].rows;
     } else {
-        uint64_t width = (uint64_t)library->max_h_samp_factor * DCTSIZE;
-        uint64_t height = (uint64_t)library->max_v_samp_factor * DCTSIZE;
-        scan->mcus_in_row = (library->image_width + width - 1) / width;
-        scan->mcus = scan->mcus_in_row * ((library->image_height + height - 1) / height);
+        uint64_t width = (uint64_t)plan->across * BLOCK_SIDE, height = (uint64_t)plan->down * BLOCK_SIDE;
+        scan->mcus_in_row = (plan->width + width - 1) / width;
+        scan->mcus = scan->mcus_in_row * ((plan->height + height - 1) / height);
     }
     return scan->mcus > 0;
 }
 
-bool jpeg_walk(const struct jpeg_decompress_struct *library, check_budget *budget) {
-    if (!is_usual(library) || library->src->bytes_in_buffer > JPEG_MAX_WALKED_BYTES) return false;
+bool jpeg_walk(const jpeg_plan *plan, check_budget *budget) {
+    if (plan->data_count > JPEG_MAX_WALKED_BYTES) return false;
     scan scan = {.blocks_in_mcu = 0};
-    table *tables = malloc(2 * NUM_HUFF_TBLS * sizeof *tables);
-    uint8_t *data = malloc(library->src->bytes_in_buffer + PADDING);
-    bool is_whole = tables && data && prepare(library, tables, &scan) && walk_scan(library, &scan, data, budget);
+    table *tables = malloc(2 * JPEG_TABLES * sizeof *tables);
+    uint8_t *data = malloc(plan->data_count + PADDING);
+    bool is_whole = tables && data && prepare(plan, tables, &scan) && walk_scan(plan, &scan, data, budget);
     free(data);
     free(tables);
     return is_whole;

@@ -287,24 +287,70 @@ static void check_by_library(const request_t *request, const png_source *image, 
     image_codec_release(file);
 }
 
-void png_check(const request_t *request, result_t *result) {
+/// What png_inflates proves of a file.
+typedef struct {
     png_survey found;
-    survey(request, &found);
-    const png_layout *layout = &found.image.layout;
+    /// The data of the image, and those of all frames.
+    bool has_good_image;
+    bool has_good_frames;
+} png_proof;
+
+/// Whether time is left after the data of all images, or of those up to the first one that is not proved.
+static bool prove(const request_t *request, png_proof *proof, result_t *result) {
+    const png_survey *found = &proof->found;
+    const png_layout *layout = &found->image.layout;
     result->width = layout->width;
     result->height = layout->height;
     check_budget budget;
     check_budget_start(&budget, request);
     check_budget_grant(&budget, (uint64_t)layout->width * layout->height);
-    bool is_good = !found.has_other_after && png_inflates(request, &found.image);
-    if (!is_good || found.has_other_before)
-        read_file(request, request->bytes, request->count, layout, is_good, NULL, NULL, result);
-    if (result->status == IMAGE_CODEC_WHOLE) spend(&budget, &found.image, request->count, result);
-    if (!found.is_animation) return;
+    proof->has_good_image = !found->has_other_after && png_inflates(request, &found->image);
+    proof->has_good_frames = proof->has_good_image;
+    if (!spend(&budget, &found->image, request->count, result)) return false;
+    png_frame frame;
+    for (size_t offset = HEADER_END; found->is_animation && proof->has_good_frames;) {
+        if (!png_next_frame(request, layout, &offset, &frame)) break;
+        frame.image.palette = found->image.palette;
+        check_budget_grant(&budget, (uint64_t)frame.image.layout.width * frame.image.layout.height);
+        if (!spend(&budget, &frame.image, 0, result)) return false;
+        proof->has_good_frames = frame.image.name == IDAT || png_inflates(request, &frame.image);
+    }
+    return true;
+}
+
+void png_prove(const request_t *request, result_t *result) {
+    png_proof proof;
+    survey(request, &proof.found);
+    if (!prove(request, &proof, result)) return;
+    if (proof.has_good_frames && !proof.found.has_other_before) return;
+    result->status = IMAGE_CODEC_UNDECIDED;
+    if (!proof.has_good_frames) return;
+    result->proof = IMAGE_CODEC_PROOF_DATA;
+    // With the head of the chunk behind them, where libpng stops.
+    result->undecided = proof.found.image.offset + 12;
+}
+
+void png_check(const request_t *request, result_t *result) {
+    png_proof proof = {.has_good_image = false};
+    survey(request, &proof.found);
+    const png_survey *found = &proof.found;
+    const png_layout *layout = &found->image.layout;
+    result->width = layout->width;
+    result->height = layout->height;
+    if (request->proof == IMAGE_CODEC_PROOF_DATA)
+        proof.has_good_image = proof.has_good_frames = true;
+    else if (request->proof == IMAGE_CODEC_PROOF_OPEN && !prove(request, &proof, result))
+        return;
+    if (!proof.has_good_image || found->has_other_before)
+        read_file(request, request->bytes, request->count, layout, proof.has_good_image, NULL, NULL, result);
+    if (!found->is_animation || proof.has_good_frames) return;
+    check_budget budget;
+    check_budget_start(&budget, request);
+    check_budget_grant(&budget, (uint64_t)layout->width * layout->height);
     png_frame frame;
     for (size_t offset = HEADER_END; result->status == IMAGE_CODEC_WHOLE;) {
         if (!png_next_frame(request, layout, &offset, &frame)) return;
-        frame.image.palette = found.image.palette;
+        frame.image.palette = found->image.palette;
         check_budget_grant(&budget, (uint64_t)frame.image.layout.width * frame.image.layout.height);
         if (!spend(&budget, &frame.image, 0, result)) return;
         if (frame.image.name == IDAT || png_inflates(request, &frame.image)) continue;

@@ -27,6 +27,19 @@ enum image_codec_task {
     IMAGE_CODEC_CHECK = 2,
     /// Decodes to pixels. The structure must have been checked, unless `partial`.
     IMAGE_CODEC_PIXELS = 3,
+    /// The part of `IMAGE_CODEC_CHECK` that needs no library of a format: own readers, libdeflate. They prove that image data is good, or leave it
+    /// `IMAGE_CODEC_UNDECIDED`. The structure must have been checked.
+    IMAGE_CODEC_PROVE = 4,
+};
+
+/// What own readers have said of the image data.
+enum image_codec_proof {
+    /// They were not asked.
+    IMAGE_CODEC_PROOF_OPEN = 0,
+    /// They have proved nothing.
+    IMAGE_CODEC_PROOF_FAILED = 1,
+    /// All image data is good; the library decides on what is before it.
+    IMAGE_CODEC_PROOF_DATA = 2,
 };
 
 enum image_codec_status {
@@ -49,6 +62,8 @@ enum image_codec_status {
     IMAGE_CODEC_OVER_DECODING = 8,
     /// A side is too long to be resized.
     IMAGE_CODEC_OVER_SIDE = 9,
+    /// Of `IMAGE_CODEC_PROVE`: the library has to decide.
+    IMAGE_CODEC_UNDECIDED = 10,
 };
 
 enum image_codec_color {
@@ -92,6 +107,8 @@ typedef struct {
     uint32_t to_height;
     /// For `IMAGE_CODEC_PIXELS` of JPEG and PNG: decodes as far as the bytes go, of an animation the first image.
     bool partial;
+    /// For `IMAGE_CODEC_CHECK`: an `image_codec_proof`, of what need not be tried again.
+    int proof;
 } image_codec_request;
 
 /// Memory from malloc.
@@ -123,6 +140,11 @@ typedef struct {
     char message[IMAGE_CODEC_TEXT];
     char warnings[IMAGE_CODEC_WARNINGS][IMAGE_CODEC_TEXT];
 
+    /// Of `IMAGE_CODEC_PROVE` if the status is IMAGE_CODEC_UNDECIDED: an `image_codec_proof`, and of how many bytes, from the first on, the
+    /// library has to decide.
+    int proof;
+    size_t undecided;
+
     // Of IMAGE_CODEC_PIXELS; freed by `image_codec_release_result`.
 
     /// `pixel_frames` bitmaps one after the other, rows without padding, 3 or 4 (RGBA, not premultiplied) bytes a pixel.
@@ -139,6 +161,8 @@ typedef struct {
     image_codec_buffer icc;
 } image_codec_result;
 
+/// Whether there is such a format and task.
+bool image_codec_has_task(const image_codec_request *request);
 /// Carries out a request.
 void image_codec_run(const image_codec_request *request, image_codec_result *result);
 void image_codec_release_result(image_codec_result *result);

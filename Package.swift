@@ -15,6 +15,9 @@ let settings: [SwiftSetting] = [
 
 let cSettings: [CSetting] = [.treatAllWarnings(as: .error)]
 
+// A program in C is linked by the driver of Swift, with its startup code and its library; these leave both out.
+let withoutSwift: [LinkerSetting] = [.unsafeFlags(["-nostartfiles", "-static-stdlib", "-Xlinker", "--as-needed"])]
+
 // hiredis speaks TLS where it comes with this header, from 1.0 on; Debian 12 has 0.14. Sources/CHiredis/shim.h asks the same.
 let hiredisHasTLS = ["/usr/include", "/usr/local/include"].contains { access("\($0)/hiredis/hiredis_ssl.h", R_OK) == 0 }
 let redisSettings = settings + (hiredisHasTLS ? [.define("REDIS_TLS")] : [])
@@ -33,6 +36,7 @@ let package = Package(
         .executable(name: "prefetch-coord", targets: ["prefetch-coord"]),
         .executable(name: "prefetch-worker", targets: ["prefetch-worker"]),
         .executable(name: "prefetch-origin", targets: ["prefetch-origin"]),
+        .executable(name: "prefetch-codec", targets: ["prefetch-codec"]),
     ],
     dependencies: [
         // Exact, so that two builds of one commit are of the same sources of these.
@@ -53,6 +57,10 @@ let package = Package(
                 .linkedLibrary("jpeg"), .linkedLibrary("png"), .linkedLibrary("deflate"), .linkedLibrary("z"),
                 .linkedLibrary("m"),
             ]),
+        // The child that decodes, and its program.
+        .target(name: "CCodecChild", dependencies: ["CImageCodec"], cSettings: cSettings),
+        .executableTarget(
+            name: "prefetch-codec", dependencies: ["CCodecChild"], cSettings: cSettings, linkerSettings: withoutSwift),
 
         .target(name: "Threading", dependencies: ["CLinux"], swiftSettings: settings),
         .target(name: "PrefetchModel", swiftSettings: settings),
@@ -99,6 +107,10 @@ let package = Package(
         .target(
             name: "CReferenceCodec", path: "Tests/CReferenceCodec", cSettings: cSettings,
             linkerSettings: [.linkedLibrary("jpeg"), .linkedLibrary("png"), .linkedLibrary("z")]),
+        // The child that decodes, with an attacker in the place of a codec.
+        .executableTarget(
+            name: "prefetch-codec-attacked", dependencies: ["CCodecChild"], path: "Tests/AttackedCodec",
+            cSettings: cSettings, linkerSettings: withoutSwift),
         // What a program of somebody else sees of the library: delegate, closures, events.
         .executableTarget(
             name: "DelegateProgram", dependencies: ["Prefetch", "WebImage"], path: "Tests/DelegateProgram",
@@ -120,7 +132,7 @@ let package = Package(
             name: "WebImageTests",
             dependencies: [
                 "WebImage", "PrefetchModel", "Origin", "TestSupport", "Threading", "CLinux", "CImageCodec",
-                "CReferenceCodec",
+                "CReferenceCodec", "prefetch-codec", "prefetch-codec-attacked",
             ],
             swiftSettings: settings),
         .testTarget(name: "RedisTests", dependencies: ["Redis", "TestSupport", "Threading"], swiftSettings: settings),
@@ -141,10 +153,9 @@ let package = Package(
         .testTarget(
             name: "EndToEndTests",
             dependencies: [
-                "prefetch-coord", "prefetch-worker", "DelegateProgram", "ExamplePrefetch", "ExampleWorker",
-                "ExampleFollower", "PrefetchCommands", "Prefetch", "Queue", "PrefetchModel", "WebImage", "Redis",
-                "Origin",
-                "TestSupport",
+                "prefetch-coord", "prefetch-worker", "prefetch-codec", "DelegateProgram", "ExamplePrefetch",
+                "ExampleWorker", "ExampleFollower", "PrefetchCommands", "Prefetch", "Queue", "PrefetchModel",
+                "WebImage", "Redis", "Origin", "TestSupport",
                 "Threading",
             ],
             swiftSettings: settings),

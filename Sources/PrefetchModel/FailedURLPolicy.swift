@@ -6,7 +6,8 @@
 /// No policy lists failures caused by our own settings (`refused`, `imageRefused`, `tooLarge`, `invalidURL`, `cancelled`, `notCached`, `digestMismatch`,
 /// `unsupportedFormat`, local faults): changing the setting resolves them.
 public enum FailedURLPolicy: String, Sendable, CaseIterable {
-    /// Permanent failures reported by the origin: 404, 410, 451, and a complete body that is not an image. The default.
+    /// Permanent failures reported by the origin: 404, 410, 451, and a complete body that is not an image, or
+    /// that crashes what is to decode it. The default.
     case smart
     /// SDWebImage 3.x: every error except its seven exempt ones; an HTTP status of 400 or more counts as an error, except 401 and 407: their
     /// challenge is cancelled, and "cancelled" is exempt.
@@ -28,13 +29,13 @@ public enum FailedURLPolicy: String, Sendable, CaseIterable {
         case .none: return false
         case .smart:
             if error.code == .invalidDownloadStatusCode { return [404, 410, 451].contains(error.httpStatus) }
-            return error.code == .badImageData && !error.isTransient
+            return error.code == .badImageData && !error.isTransient || error.code == .decoderCrashed
         case .sd3, .sd4:
             switch error.code {
             case .invalidDownloadStatusCode: return self == .sd3 && error.httpStatus != 401 && error.httpStatus != 407
             case .connectionLost: return self == .sd3
             case .secureConnectionFailed, .tooManyRedirects: return true
-            case .badImageData: return true
+            case .badImageData, .decoderCrashed: return true
             default: return false
             }
         }

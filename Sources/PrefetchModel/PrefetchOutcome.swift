@@ -31,7 +31,7 @@ public enum PrefetchOutcome: UInt8, Sendable, CaseIterable {
     case invalidURL
     /// Reset, or a body shorter than announced, on every try.
     case truncated
-    /// Its bytes crashed three workers.
+    /// Its bytes crashed two processes that were to decode it, or three workers.
     case poison
     /// The batch was cancelled first.
     case cancelled

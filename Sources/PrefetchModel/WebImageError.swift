@@ -50,6 +50,8 @@ public struct WebImageError: Error, Sendable, CustomStringConvertible {
         public static let unsupportedFormat = Code(rawValue: 3011)
         /// The image breaks one of the ``ImageRules``; the message has the figure.
         public static let imageRefused = Code(rawValue: 3012)
+        /// Its bytes ended two processes that were to decode it.
+        public static let decoderCrashed = Code(rawValue: 3013)
         /// Not the URL's fault: disk full, no descriptors, no network. Never an outcome, never blacklisted; retried when the cause is gone.
         public static let localFault = Code(rawValue: 3100)
         /// A setting is out of range; the message names it. Never the outcome of a URL.
@@ -125,6 +127,7 @@ public struct WebImageError: Error, Sendable, CustomStringConvertible {
         case .notCached: .notCached
         case .digestMismatch: .mismatch
         case .unsupportedFormat: .unsupported
+        case .decoderCrashed: .poison
         default: nil
         }
     }

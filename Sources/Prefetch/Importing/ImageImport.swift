@@ -101,7 +101,9 @@ package struct ImageImport: Sendable {
             try disk.images.storeVerified(bytes, forKey: key, level: level, coder: coder, replacing: item.digest != nil)
             return .stored
         } catch {
-            guard [.badImageData, .unsupportedFormat, .tooLarge].contains(error.code) else { throw error }
+            guard [.badImageData, .unsupportedFormat, .tooLarge, .decoderCrashed].contains(error.code) else {
+                throw error
+            }
             onRefusal(item.name, error.message)
             return .refused
         }

@@ -71,7 +71,7 @@ final class ConcurrencyLoop {
             let more = free / 2 / Self.bytesPerTransfer / Self.memoryStep * Self.memoryStep
             bounds.memory = max(ConcurrencyController.start, more)
         }
-        if let own = ProcessUsage.milliseconds {
+        if let own = ProcessUsage.milliseconds(with: worker.manager) {
             let reading = ProcessorLoad.Reading(
                 at: MonotonicClock.now, own: Double(own) / 1000,
                 transfers: worker.manager.downloader.processorTime / .seconds(1), machine: ProcessUsage.machine)

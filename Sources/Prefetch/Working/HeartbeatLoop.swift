@@ -84,6 +84,7 @@ final class HeartbeatLoop {
         report.trouble = worker.faults.trouble ?? worker.network.gate.message ?? ""
         report.warning = worker.warningLog.current ?? ""
         (report.oldest, report.cache) = (oldest, reports.cache.id)
+        report.sandbox = CodecSandbox.text(of: worker.manager.coder.sandbox)
         // As far as known without a call to its disk, which may hang.
         if let known = worker.manager.cache.disk.account.totals {
             (report.cacheImages, report.cacheBytes) = (known.count, known.size)
@@ -92,7 +93,8 @@ final class HeartbeatLoop {
         report.names = NameReport(activity.names)
         tellSilence(activity.names)
         witnesses.heed(silence: activity.names.silence)
-        (report.residentBytes, report.cpu) = (ProcessUsage.residentBytes, ProcessUsage.milliseconds)
+        report.residentBytes = ProcessUsage.residentBytes
+        report.cpu = ProcessUsage.milliseconds(with: worker.manager)
         report.figures = figures
         (report.figures.lacksWork, report.figures.isRefused) = (claims.lacksWork, reports.hasRefused)
         report.limit = limit(of: report, over: span, isIdle: jobs.openCount == 0)

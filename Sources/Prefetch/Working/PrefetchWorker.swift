@@ -112,6 +112,10 @@ public actor PrefetchWorker {
         context.registration.rules.learn(
             await context.manager.downloader.configuration, context.manager.coder,
             maxImageBytes: context.configuration.maxImageBytes)
+        // What holds the processes that decode is known before an image needs one.
+        async let _: Void = context.manager.pool.run { [sandbox = context.manager.coder.sandbox] in
+            _ = sandbox?.condition()
+        }
         guard try await context.registration.begin() else { return counts }
         await context.manager.downloader.shareHosts(limitRate: context.configuration.limitRateOfQueue)
         await room.begin()

@@ -1,8 +1,13 @@
 internal import Glibc
+internal import WebImage
 
 enum ProcessUsage {
-    /// CPU time since its start; nil if unknown.
-    static var milliseconds: Int? {
+    /// CPU time since its start, with that of the processes that decode for it; nil if unknown.
+    static func milliseconds(with manager: ImageManager) -> Int? {
+        milliseconds.map { $0 + Int((manager.coder.sandbox?.processorTime ?? .zero) / .milliseconds(1)) }
+    }
+
+    private static var milliseconds: Int? {
         var usage = rusage()
         guard getrusage(Int32(RUSAGE_SELF.rawValue), &usage) == 0 else { return nil }
         let (user, system) = (usage.ru_utime, usage.ru_stime)

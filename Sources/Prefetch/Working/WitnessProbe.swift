@@ -93,6 +93,6 @@ struct WitnessProbe {
 
     /// Errors of bytes that have arrived.
     private static let ofAnAnswer: Set<WebImageError.Code> = [
-        .badImageData, .tooLarge, .unsupportedFormat, .imageRefused, .tooManyRedirects,
+        .badImageData, .tooLarge, .unsupportedFormat, .imageRefused, .tooManyRedirects, .decoderCrashed,
     ]
 }

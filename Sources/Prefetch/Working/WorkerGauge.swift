@@ -27,8 +27,9 @@ final class WorkerGauge {
         let calls = manager.cache.disk.folder.calls
         var now = Reading(work: activity.work)
         now.filesSpent = calls.spent
-        now.cpu = ProcessUsage.milliseconds ?? 0
-        (now.checks, now.transfers) = (manager.pool.processorTime, manager.downloader.processorTime)
+        now.cpu = ProcessUsage.milliseconds(with: manager) ?? 0
+        let decoders = manager.coder.sandbox?.processorTime ?? .zero
+        (now.checks, now.transfers) = (manager.pool.processorTime + decoders, manager.downloader.processorTime)
         now.machine = ProcessUsage.machine
         defer { last = now }
         var figures = WorkerFigures()

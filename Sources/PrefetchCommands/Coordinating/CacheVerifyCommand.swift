@@ -63,6 +63,7 @@ struct CacheVerifyCommand: AsyncParsableCommand {
             }
             return nil
         } catch {
+            if error.code == .localFault { throw error }
             // A worker with other limits has kept it.
             return error.code == .tooLarge ? nil : error.message
         }

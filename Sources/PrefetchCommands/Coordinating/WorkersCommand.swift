@@ -58,6 +58,10 @@ struct WorkersCommand: AsyncParsableCommand {
             sheet.add(
                 rules.map { "  \(names($0.workers))  \($0.refuses.map { TerminalText.escaped($0) } ?? "defaults")" })
         }
+        for held in WorkerRecord.sandboxes(of: Array(present)) {
+            let who = held.workers.count == present.count ? "" : " of \(names(held.workers))"
+            sheet.add("sandbox of the decoders\(who): \(TerminalText.escaped(held.text))")
+        }
         let hidden = records.count - present.count - mostGone
         if hidden > 0 { sheet.add("and \(Wording.count(hidden)) more that are gone: --json has them") }
         return sheet

@@ -9,7 +9,8 @@ enum MachineDiagnostics {
     static func findings() -> [Finding] {
         [
             Finding(.ok, "prefetch", "\(PrefetchVersion) on \(system)"),
-            Finding(.ok, "libraries", libraries), formats(), authorities(TransportFacts.authorities), descriptors(),
+            Finding(.ok, "libraries", libraries), formats(), sandbox(), authorities(TransportFacts.authorities),
+            descriptors(),
             tracking(), names(), programs(),
         ].compactMap(\.self) + environment(ProcessInfo.processInfo.environment)
     }
@@ -38,6 +39,23 @@ enum MachineDiagnostics {
         return Finding(
             .warn, "formats", "\(text): \(names) images end as unsupported",
             remedy: "apt-get install -y libwebp7, and libavif15 or libavif16; or --unverifiable keep")
+    }
+
+    /// What holds the processes that decode.
+    private static func sandbox() -> Finding {
+        guard let sandbox = CodecSandbox.shared else {
+            return Finding(
+                .warn, "sandbox", "\(CodecSandbox.program) is not there: images are decoded by the workers themselves",
+                remedy: "install it there: scripts/install and the packages do")
+        }
+        switch sandbox.condition() {
+        case .useless(let reason):
+            return Finding(
+                .warn, "sandbox", "\(reason): images are decoded by the workers themselves",
+                remedy: "allow seccomp(2), in the profile of the container")
+        case .holds(let layers, let missing) where missing.isEmpty: return Finding(.ok, "sandbox", "\(layers)")
+        case .holds(let layers, let missing): return Finding(.ok, "sandbox", "\(layers); \(missing)")
+        }
     }
 
     /// * `file`: from libcurl.

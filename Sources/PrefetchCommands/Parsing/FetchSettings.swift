@@ -16,6 +16,8 @@ struct FetchSettings: Sendable, Equatable {
     var order = DownloadExecutionOrder.fifo
     /// Bytes of all decodes.
     var maxDecodeMemory = 256 << 20
+    /// Whether images are decoded in processes of their own.
+    var sandbox = SandboxMode.auto
     /// Seconds.
     var lease = 15.0, drainTimeout = 25.0
     var transferLog: String?
@@ -82,6 +84,27 @@ struct FetchSettings: Sendable, Equatable {
         limits.maxMemory = maxDecodeMemory
         limits.maxPixels = maxPixels
         return limits
+    }
+
+    /// The processes that decode; nil: none.
+    /// - Throws: `configuration` if there have to be some, and cannot be.
+    func decoders() throws(PrefetchError) -> CodecSandbox? {
+        switch sandbox {
+        case .off: return nil
+        case .auto: return .shared
+        case .on:
+            guard CodecSandbox.isInstalled else {
+                throw PrefetchError(
+                    .configuration,
+                    "--sandbox on needs \(TerminalText.escaped(CodecSandbox.program)), which is not there",
+                    hint: "install it there: scripts/install and the packages do; or --sandbox auto")
+            }
+            let decoders = CodecSandbox(isRequired: true)
+            guard case .useless(let reason) = decoders.condition() else { return decoders }
+            throw PrefetchError(
+                .configuration, "--sandbox on: \(TerminalText.escaped(reason))",
+                hint: "allow it seccomp(2), in the profile of its container; or --sandbox auto")
+        }
     }
 
     /// The part of one worker of a run, whose workers have the bandwidth together.
@@ -224,6 +247,10 @@ extension FetchSettings: SettingRecord {
             "--max-decode-memory", \.maxDecodeMemory, .size(1 << 20...1 << 40), is: .process,
             "Memory for all decodes of a worker at one time, 1MiB to 1TiB.",
             more: "An image that would exceed it waits; one that needs more alone ends as tooLarge."),
+        Setting(
+            "--sandbox", \.sandbox, .choice("mode"), is: .variable,
+            "Decode in processes without files and network: auto, on or off; or PREFETCH_SANDBOX.",
+            more: "auto: wherever prefetch-codec is there and the kernel can hold it; doctor says so."),
         Setting(
             "--lease", \.lease, .time(1...3_153_600_000), is: .process,
             "Time after the last heartbeat until the jobs of a worker go to others; at least 1s."),

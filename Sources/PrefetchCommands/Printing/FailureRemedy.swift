@@ -49,7 +49,7 @@ enum FailureRemedy {
         case .invalidURL: "correct the lines: a URL begins with http:// or https://"
         case .mismatch: "correct the SHA-256 in the list, or get the images elsewhere: other bytes are there now"
         case .notCached: "run the list again without fromCacheOnly"
-        case .poison: "report them with their images: their bytes ended workers"
+        case .poison: "report them with their images: their bytes ended decoders or workers"
         case .cancelled: "retry fetches what was left"
         case .notStored: "repair the cache where failures names a file (cache verify, fsck(8) of its disk), and retry"
         case .downloaded, .hit, .notModified, .httpError, .tooLarge, .refused, .filtered, .unknown: nil

@@ -109,6 +109,11 @@ extension WorkerRecord: Record {
             Field(
                 "rules", about: "What it refuses by its own settings, as options; null: nothing beyond the defaults.",
                 \.report.refuses),
+            Field(
+                "sandbox",
+                about:
+                    "What holds the processes that decode its images, or why there are none; null if it has not said so.",
+                \.report.sandbox.unlessEmpty),
             .column("notes") { $0.notes },
         ]
         + (WorkerReport.figures + WorkerReport.counts).filter { $0.about.place != .record }

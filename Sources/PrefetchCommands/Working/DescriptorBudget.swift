@@ -1,6 +1,7 @@
 internal import CLinux
 internal import Prefetch
 internal import Threading
+internal import WebImage
 
 struct DescriptorBudget: Equatable {
     /// The minimum for a worker.
@@ -14,7 +15,8 @@ struct DescriptorBudget: Equatable {
 
     init(limit: Int) {
         // Up to this many leaf directories of the cache are kept open.
-        rest = limit - Self.own - min(256, limit / 4)
+        // A thread that decodes has a socket, and files in memory while it waits.
+        rest = limit - Self.own - min(256, limit / 4) - min(3 * Processors.count, limit / 16)
     }
 
     /// The most transfers at once: sockets, idle connections, name look-ups, second addresses, and a file for each large body.

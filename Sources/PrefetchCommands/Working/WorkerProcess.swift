@@ -74,6 +74,7 @@ struct WorkerProcess: Sendable {
             }
             // Before the process ends: TLS must not be taken down under a thread that still uses it.
             await manager.downloader.invalidateSessionAndCancel()
+            manager.coder.sandbox?.rest()
             await log?.value
             if tellsResult, !isQuiet || counts.finished > 0 { Console.print(Self.lastLine(counts)) }
             if let signal = stop.forced { throw ExitCode(TerminationSignals.exitCode(signal)) }
@@ -134,12 +135,14 @@ struct WorkerProcess: Sendable {
         let most = min(budget.transfers, fetch.maxConcurrentDownloads.count ?? ConcurrencyController.most)
         downloads.maxStalledDownloads = min(downloads.maxStalledDownloads, budget.stalled(beside: most))
         downloads.maxIdleConnections = budget.idle(beside: most)
+        let decoders = try fetch.decoders()
         do throws(WebImageError) {
             // No image is requested twice in this process: a memory cache would only cost.
             var tiers = ImageCache.Configuration.diskOnly
             tiers.disk = storage
             let coder = ImageCoder(
-                limits: fetch.imageLimits, memory: DecodeMemory(limit: fetch.maxDecodeMemory))
+                limits: fetch.imageLimits, memory: DecodeMemory(limit: fetch.maxDecodeMemory),
+                sandbox: decoders)
             return try ImageManager(
                 cache: ImageCache(directory: cache, configuration: tiers), downloads: downloads, coder: coder)
         } catch {

@@ -74,6 +74,13 @@ extension WorkerRecord {
             .sorted { ($1.workers.count, $0.id) < ($0.workers.count, $1.id) }
     }
 
+    /// What holds the decoders of present workers, and their names: most workers first.
+    package static func sandboxes(of records: [WorkerRecord]) -> [(text: String, workers: [String])] {
+        Dictionary(grouping: records.filter { !$0.report.sandbox.isEmpty }, by: \.report.sandbox)
+            .map { (text: $0.key, workers: $0.value.map(\.id).sorted()) }
+            .sorted { ($1.workers.count, $0.text) < ($0.workers.count, $1.text) }
+    }
+
     /// What present workers refuse by their own settings (nil: nothing beyond the defaults), and their names: most workers first.
     package static func rules(of records: [WorkerRecord]) -> [(refuses: String?, workers: [String])] {
         Dictionary(grouping: records.filter { !$0.report.rules.isEmpty }, by: \.report.rules)

@@ -42,6 +42,8 @@ package struct WorkerReport: Sendable, Equatable {
     /// What it refuses by its own settings: a digest, then the settings in words. Written as it registers, and by
     /// REFUSED: they change when it meets a format without a library.
     package var rules = ""
+    /// What holds the processes that decode its images, or why there are none; empty if it has not said so.
+    package var sandbox = ""
     package var cacheImages: Int?, cacheBytes: Int?, cacheLimit: Int?
     package var residentBytes: Int?, cpu: Int?
     /// What its resolver was asked; nil if not reported.
@@ -123,7 +125,7 @@ package struct WorkerReport: Sendable, Equatable {
         limit = LimitCause(rawValue: text("limit")) ?? .starting
         (trouble, warning, oldest) = (text("trouble"), text("warning"), text("oldest"))
         held = WorkerHold(fields)
-        (cache, rules) = (text("cache"), text("rules"))
+        (cache, rules, sandbox) = (text("cache"), text("rules"), text("sandbox"))
         names = fields["names"].flatMap { NameReport($0) }
         concurrencyReason = ConcurrencyReason(rawValue: text("concurrency_reason"))
         (isPaused, wantedConcurrency) = (text("paused") == "1", ConcurrentDownloads(text("wanted")))
@@ -140,7 +142,7 @@ package struct WorkerReport: Sendable, Equatable {
     package var fields: [(String, String)] {
         var fields = [
             ("limit", limit.rawValue), ("trouble", trouble), ("warning", warning), ("oldest", oldest),
-            ("cache", cache), ("concurrency_reason", concurrencyReason?.rawValue ?? ""),
+            ("cache", cache), ("sandbox", sandbox), ("concurrency_reason", concurrencyReason?.rawValue ?? ""),
             ("host_waits", figures.hostWaitsText),
         ]
         if let names { fields.append(("names", names.text)) }

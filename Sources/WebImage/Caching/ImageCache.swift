@@ -99,7 +99,7 @@ extension ImageCache {
                 try coder.verify(bytes, level: level, unverifiable: unverifiable)
             }
         } catch {
-            if error.code == .localFault { throw error }
+            if error.code == .localFault || error.code == .cancelled { throw error }
             guard error.code == .badImageData else { return nil }
             disk.images.moveAside(entry)
             return nil

@@ -1,6 +1,6 @@
 internal import CImageCodec
 
-/// The only entry point to the C codecs: a request in, a result out.
+/// The only entry point to the C codecs: a request in, a result out. What needs a library of a format goes to a child where there is a sandbox.
 struct ImageCodec {
     enum Task {
         case header, structure, check
@@ -38,6 +38,9 @@ struct ImageCodec {
     }
 
     let limits: ImageCoder.Limits
+    var sandbox: CodecSandbox?
+    /// A file that has the bytes of each call.
+    var file: Int32?
 
     /// Whether the library of a format is there; loads libwebp and libavif.
     static func canDecode(_ format: ImageFormat) -> Bool {
@@ -59,7 +62,7 @@ struct ImageCodec {
         return text.withUnsafeBufferPointer { $0.baseAddress.map { String(cString: $0) } ?? "" }
     }
 
-    private static func code(_ format: ImageFormat) -> Int32? {
+    static func code(_ format: ImageFormat) -> Int32? {
         switch format {
         case .jpeg: Int32(IMAGE_CODEC_JPEG.rawValue)
         case .png: Int32(IMAGE_CODEC_PNG.rawValue)
@@ -70,15 +73,16 @@ struct ImageCodec {
         }
     }
 
+    /// * `known`: what the structure says, where that has been checked.
     func run(
-        _ task: Task, _ format: ImageFormat, _ bytes: UnsafeRawBufferPointer, level: ValidationLevel
+        _ task: Task, _ format: ImageFormat, _ bytes: UnsafeRawBufferPointer, level: ValidationLevel,
+        known: ImageInfo? = nil
     ) throws(ImageFault) -> Result {
         guard let code = Self.code(format) else {
             throw ImageFault(.unsupported, "\(format.rawValue.uppercased()) cannot be verified")
         }
         var request = image_codec_request()
         request.format = code
-        request.bytes = bytes.assumingMemoryBound(to: UInt8.self).baseAddress
         request.count = bytes.count
         request.limits = bounds
         request.frames = 1
@@ -95,9 +99,43 @@ struct ImageCodec {
             request.to_height = UInt32(clamping: size?.height ?? 0)
             request.partial = isPartial
         }
+        if needsLibrary(task, format), let sandbox, sandbox.isUsed {
+            if case .check = task {
+                request.task = Int32(IMAGE_CODEC_PROVE.rawValue)
+                var proof = image_codec_result()
+                if let result = try carryOut(&request, bytes, format, level, &proof) { return result }
+                request.task = Int32(IMAGE_CODEC_CHECK.rawValue)
+                (request.proof, request.count) = (proof.proof, proof.undecided)
+            }
+            return try decode(request, bytes, format, level, known, in: sandbox)
+        }
         var result = image_codec_result()
+        guard let made = try carryOut(&request, bytes, format, level, &result) else {
+            throw ImageFault(.damaged, "\(format.rawValue.uppercased()) that nobody decides on")
+        }
+        return made
+    }
+
+    /// Whether others than our own readers see the bytes.
+    private func needsLibrary(_ task: Task, _ format: ImageFormat) -> Bool {
+        switch task {
+        case .header: false
+        case .structure: format == .avif
+        case .check: true
+        case .pixels: true
+        }
+    }
+
+    /// In this process; nil if a library has to decide.
+    private func carryOut(
+        _ request: inout image_codec_request, _ bytes: UnsafeRawBufferPointer, _ format: ImageFormat,
+        _ level: ValidationLevel, _ result: inout image_codec_result
+    ) throws(ImageFault) -> Result? {
+        request.bytes = bytes.assumingMemoryBound(to: UInt8.self).baseAddress
         image_codec_run(&request, &result)
         defer { image_codec_release_result(&result) }
+        request.bytes = nil
+        if result.status == IMAGE_CODEC_UNDECIDED.rawValue { return nil }
         if let kind = Self.kind(result.status) {
             throw ImageFault(kind, String(cString: image_codec_message(&result)))
         }
@@ -129,7 +167,7 @@ struct ImageCodec {
         Array(UnsafeBufferPointer(start: buffer.bytes, count: buffer.count))
     }
 
-    private static func colorSpace(_ code: Int32) -> ImageColorSpace {
+    static func colorSpace(_ code: Int32) -> ImageColorSpace {
         switch UInt32(bitPattern: code) {
         case IMAGE_CODEC_COLOR_GRAY.rawValue: .gray
         case IMAGE_CODEC_COLOR_RGB.rawValue: .rgb
@@ -140,7 +178,7 @@ struct ImageCodec {
         }
     }
 
-    private static func kind(_ status: Int32) -> ImageFault.Kind? {
+    static func kind(_ status: Int32) -> ImageFault.Kind? {
         switch UInt32(bitPattern: status) {
         case IMAGE_CODEC_WHOLE.rawValue: nil
         case IMAGE_CODEC_INCOMPLETE.rawValue: .incomplete
@@ -172,10 +210,13 @@ struct ImageCodec {
     // MARK: Encoding
 
     /// Encodes RGB or RGBA as JPEG (RGB only), PNG or WebP; nil if there is no memory, or no library.
-    static func encode(
+    func encode(
         _ pixels: [UInt8], _ size: PixelSize, hasAlpha: Bool, as format: ImageFormat, quality: Int,
         _ metadata: ImageMetadata
-    ) -> [UInt8]? {
+    ) throws(ImageFault) -> [UInt8]? {
+        if let sandbox, sandbox.isUsed {
+            return try encode(pixels, size, hasAlpha: hasAlpha, as: format, quality: quality, metadata, in: sandbox)
+        }
         let (width, height) = (UInt32(size.width), UInt32(size.height))
         var buffer = image_codec_buffer()
         defer { image_codec_release(&buffer) }
@@ -200,10 +241,10 @@ struct ImageCodec {
                 }
             }
         }
-        return isWritten ? array(buffer) : nil
+        return isWritten ? Self.array(buffer) : nil
     }
 
-    private var bounds: image_codec_limits {
+    var bounds: image_codec_limits {
         image_codec_limits(
             max_dimension: UInt32(clamping: limits.maxDimension), max_pixels: UInt64(clamping: limits.maxPixels),
             max_whole_pixels: UInt64(clamping: limits.maxWholePixels),

@@ -27,7 +27,7 @@ extension ImageCoder {
         if let most = options.maxPixelSize {
             let size = PixelSize(width: bitmap.width, height: bitmap.height)
             bitmap = try bitmap.scaled(
-                to: ImageSizing.scaledSize(of: size, to: most, preservesAspectRatio: true, scalesUp: false))
+                to: ImageSizing.scaledSize(of: size, to: most, preservesAspectRatio: true, scalesUp: false), by: self)
         }
         if let coder = coders?.coder(toEncode: format) { return try coder.encodedData(with: bitmap, format: format) }
         let format = format ?? (bitmap.hasAlpha ? .png : .jpeg)
@@ -52,7 +52,7 @@ extension ImageCoder {
         guard fitting.isEmpty else { return fitting }
         guard bitmap.width > 1 || bitmap.height > 1 else { return best }
         let half = PixelSize(width: max(1, bitmap.width / 2), height: max(1, bitmap.height / 2))
-        return try encoded(bitmap.scaled(to: half), format, options, atMost: limit)
+        return try encoded(bitmap.scaled(to: half, by: self), format, options, atMost: limit)
     }
 
     private func encoded(
@@ -65,10 +65,13 @@ extension ImageCoder {
                 "\(bitmap.width) x \(bitmap.height) pixels are too large for \(format.rawValue.uppercased()): \(longest) at most along a side"
             )
         }
-        let encoded = ImageCodec.encode(
-            format == .jpeg ? bitmap.opaquePixels(on: background) : bitmap.pixels,
-            PixelSize(width: bitmap.width, height: bitmap.height), hasAlpha: bitmap.hasAlpha, as: format,
-            quality: quality, bitmap.metadata)
+        let encoded: [UInt8]?
+        do throws(ImageFault) {
+            encoded = try codec.encode(
+                format == .jpeg ? bitmap.opaquePixels(on: background) : bitmap.pixels,
+                PixelSize(width: bitmap.width, height: bitmap.height), hasAlpha: format != .jpeg && bitmap.hasAlpha,
+                as: format, quality: quality, bitmap.metadata)
+        } catch { throw error.error }
         guard let encoded else { throw WebImageError(.localFault, "there is not enough memory to write an image") }
         return encoded
     }

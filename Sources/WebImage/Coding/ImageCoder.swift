@@ -8,18 +8,34 @@ public struct ImageCoder: Sendable {
     public let memory: DecodeMemory
     /// Coders that are asked before the built-in ones; nil: none.
     public let coders: ImageCodersManager?
+    /// The processes that decode; nil: this one.
+    public let sandbox: CodecSandbox?
+    private var file: Int32?
 
     /// - Parameters:
     ///   - limits: resource limits of an image.
     ///   - memory: budget of all concurrent decodes, by default that of the process.
-    ///   - coders: coders of a program's own; default nil.
-    public init(limits: Limits = Limits(), memory: DecodeMemory = .shared, coders: ImageCodersManager? = nil) {
+    ///   - coders: coders of a program's own; default nil. They run in this process.
+    ///   - sandbox: the processes that decode, by default that of the process: none unless `prefetch-codec` is beside the program that runs
+    ///     (``CodecSandbox/shared``). nil decodes in this process.
+    public init(
+        limits: Limits = Limits(), memory: DecodeMemory = .shared, coders: ImageCodersManager? = nil,
+        sandbox: CodecSandbox? = .shared
+    ) {
         self.limits = limits
         self.memory = memory
         self.coders = coders
+        self.sandbox = sandbox
     }
 
-    private var codec: ImageCodec { ImageCodec(limits: limits) }
+    /// The same coder for the bytes of a body, whose file it may hand on.
+    func reading(_ body: ImageBody) -> ImageCoder {
+        var coder = self
+        coder.file = body.fileDescriptor
+        return coder
+    }
+
+    var codec: ImageCodec { ImageCodec(limits: limits, sandbox: sandbox, file: file) }
 
     /// Whether images of a format can be decoded: JPEG, PNG and GIF always, WebP and AVIF if their libraries are installed.
     public static func canDecode(_ format: ImageFormat) -> Bool { ImageCodec.canDecode(format) }
@@ -128,7 +144,7 @@ public struct ImageCoder: Sendable {
         _ info: ImageInfo, _ bytes: UnsafeRawBufferPointer, memory need: Int
     ) throws(ImageFault) -> [String] {
         try withMemory(need, for: info) { () throws(ImageFault) in
-            try codec.run(.check, info.format, bytes, level: .decode).info.warnings
+            try codec.run(.check, info.format, bytes, level: .decode, known: info).info.warnings
         }
     }
 
@@ -215,7 +231,7 @@ public struct ImageCoder: Sendable {
             let result = try withMemory(need + tables, for: info) { () throws(ImageFault) in
                 try codec.run(
                     .pixels(frames: frames, minimumSize: minimum, size: size, isPartial: isPartial), format,
-                    bytes, level: .decode)
+                    bytes, level: .decode, known: info)
             }
             guard let pixels = result.pixels else { throw ImageFault(.damaged, "an image without pixels") }
             var complete = result
@@ -288,7 +304,9 @@ public struct ImageCoder: Sendable {
             let stored = target.swapped(info.orientation)
             let rows = bitmap.decodedRows * stored.height / bitmap.height
             let image = PixelSize(width: info.width, height: info.height)
-            if pixels.size != stored { bitmap = try bitmap.resized(ImageSizing(image, exactly: stored), of: image) }
+            if pixels.size != stored {
+                bitmap = try bitmap.resized(ImageSizing(image, exactly: stored), of: image, by: self)
+            }
             bitmap.decodedRows = rows
         }
         return options.appliesOrientation ? bitmap.upright : bitmap

@@ -13,12 +13,18 @@ struct Resampling {
         return Int(clamping: image_resample_memory(&request))
     }
 
+    /// * `coder`: whose processes do it; nil: this one.
     /// - Throws: `invalidConfiguration` for a size over 65,535. `localFault` if out of memory.
-    func pixels() throws(WebImageError) -> [UInt8] {
+    func pixels(by coder: ImageCoder? = nil) throws(WebImageError) -> [UInt8] {
         let size = PixelSize(width: image.width, height: image.height)
         var request = Self.request(size, image.hasAlpha, sizing)
         request.is_fast = isFast
         let count = sizing.scaled.width * sizing.scaled.height * (image.hasAlpha ? 4 : 3)
+        if let coder, let sandbox = coder.sandbox, image_resample_memory(&request) > 0, sandbox.isUsed {
+            do throws(ImageFault) {
+                return try coder.codec.resample(request, image.pixels, count: count, in: sandbox)
+            } catch { throw error.error }
+        }
         var status = Int32(IMAGE_RESAMPLE_DONE.rawValue)
         let pixels = [UInt8](unsafeUninitializedCapacity: count) { result, written in
             image.pixels.withUnsafeBufferPointer { source in
@@ -49,9 +55,9 @@ struct Resampling {
 
 extension Bitmap {
     /// The whole image at another size, whatever its proportions. Orientation, scale and metadata are kept.
-    func scaled(to size: PixelSize) throws(WebImageError) -> Bitmap {
+    func scaled(to size: PixelSize, by coder: ImageCoder? = nil) throws(WebImageError) -> Bitmap {
         guard size.width != width || size.height != height else { return self }
         let sizing = ImageSizing(PixelSize(width: width, height: height), exactly: size)
-        return remade(size, hasAlpha: hasAlpha, pixels: try Resampling(image: self, sizing: sizing).pixels())
+        return remade(size, hasAlpha: hasAlpha, pixels: try Resampling(image: self, sizing: sizing).pixels(by: coder))
     }
 }

@@ -22,7 +22,10 @@ package final class DecodeLock: Sendable {
 
     private let state = Locked(State())
 
-    package init() {}
+    /// Whether a cancelled task ends the call to a decoder that it waits for.
+    private let endsCalls: Bool
+
+    package init(endsCalls: Bool = false) { self.endsCalls = endsCalls }
 
     package var waiting: Int { state.withLock { $0.waiters.count } }
 
@@ -47,7 +50,10 @@ package final class DecodeLock: Sendable {
         let didChangeExclusive = request.decodesExclusively
         await begin(alone: didChangeExclusive != nil)
         await didChangeExclusive?(true)
-        let result = Result { () throws(WebImageError) in try DecodeNote.taking(request.decodeNote, body) }
+        let result: Result<Value, WebImageError>
+        do throws(WebImageError) { result = .success(try await decode(request, body)) } catch {
+            result = .failure(error)
+        }
         await didChangeExclusive?(false)
         end()
         return try result.get()
@@ -57,8 +63,16 @@ package final class DecodeLock: Sendable {
     nonisolated(nonsending) func lookUp<Value>(
         _ request: LoadRequest, _ body: () throws(WebImageError) -> Value
     ) async throws(WebImageError) -> Value {
-        request.decodesExclusively == nil
-            ? try DecodeNote.taking(request.decodeNote, body) : try await run(request, body)
+        request.decodesExclusively == nil ? try await decode(request, body) : try await run(request, body)
+    }
+
+    private nonisolated(nonsending) func decode<Value>(
+        _ request: LoadRequest, _ body: () throws(WebImageError) -> Value
+    ) async throws(WebImageError) -> Value {
+        guard endsCalls else { return try DecodeNote.taking(request.decodeNote, body) }
+        return try await CodecCancellation.guarding { () throws(WebImageError) in
+            try DecodeNote.taking(request.decodeNote, body)
+        }
     }
 
     package func end() {

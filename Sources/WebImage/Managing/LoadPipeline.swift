@@ -11,7 +11,7 @@ package final class LoadPipeline: Sendable {
     private let coder: ImageCoder
     private let decryptor: (@Sendable (_ bytes: ImageBody, _ url: String) -> [UInt8]?)?
     private let loader: (any ImageLoader)?
-    private let turns = DecodeLock()
+    private let turns: DecodeLock
     private let shared = SharedDownloads()
     private let failures = SharedFailures()
 
@@ -21,6 +21,7 @@ package final class LoadPipeline: Sendable {
     ) {
         (self.cache, disk, self.downloader, self.loader) = (cache, cache.disk, downloader, loader)
         self.coder = coder
+        turns = DecodeLock(endsCalls: coder.sandbox != nil)
         self.decryptor = decryptor
     }
 
@@ -165,7 +166,7 @@ package final class LoadPipeline: Sendable {
     ) throws(WebImageError) -> (ImageBody, ImageInfo) {
         let known = info.level >= .structure ? info : try verified(body, request, level: .structure)
         let bytes = try body.withUnsafeBytes { bytes throws(WebImageError) in
-            try variant.bytes(of: bytes, known, key: request.originalKey, coder: coder)
+            try variant.bytes(of: bytes, known, key: request.originalKey, coder: coder.reading(body))
         }
         guard let bytes else { return (body, info.level < request.level ? try verified(body, request) : info) }
         let made = ImageBody(bytes)
@@ -198,7 +199,7 @@ package final class LoadPipeline: Sendable {
             _ = try verified(body, request)
             return true
         } catch {
-            if error.code == .localFault { throw error }
+            if error.code == .localFault || error.code == .cancelled { throw error }
             // It was kept on purpose, and may be valid.
             guard error.code == .badImageData else { return false }
             disk.images.moveAside(found.entry)
@@ -311,7 +312,9 @@ package final class LoadPipeline: Sendable {
                 let opened = try download.opened(by: decryptor, of: url)
                 return try await turns.run(request) { () throws(WebImageError) in try store(opened, key, request) }
             } catch {
-                guard [.badImageData, .unsupportedFormat, .tooLarge, .imageRefused].contains(error.code) else {
+                guard
+                    [.badImageData, .unsupportedFormat, .tooLarge, .imageRefused, .decoderCrashed].contains(error.code)
+                else {
                     throw error
                 }
                 var error = error
@@ -435,7 +438,8 @@ package final class LoadPipeline: Sendable {
         _ body: ImageBody, _ request: LoadRequest, level: ValidationLevel? = nil
     ) throws(WebImageError) -> ImageInfo {
         try body.withUnsafeBytes { bytes throws(WebImageError) in
-            try coder.verify(bytes, level: level ?? request.level, unverifiable: request.unverifiable)
+            try coder.reading(body).verify(
+                bytes, level: level ?? request.level, unverifiable: request.unverifiable)
         }
     }
 

@@ -53,10 +53,11 @@ extension Bitmap {
     /// Resized by a rule for an image of size `original`, of which this is the bitmap, possibly at a smaller scale.
     /// * `orientation`: of the file that it was decoded from.
     /// * `background`: of the canvas; nil: transparent for images with alpha, white for others.
+    /// * `coder`: whose processes filter the pixels; nil: this one.
     /// - Throws: `localFault` if out of memory.
     func resized(
         _ rule: ImageSizing, of original: PixelSize, _ orientation: ImageOrientation = .up,
-        background: ImageColor? = nil
+        background: ImageColor? = nil, by coder: ImageCoder? = nil
     ) throws(WebImageError) -> Bitmap {
         let size = PixelSize(width: width, height: height)
         let sizing = rule.mapped(from: original, to: size, orientation)
@@ -65,7 +66,8 @@ extension Bitmap {
             result = cut(sizing)
             if result.width != sizing.scaled.width || result.height != sizing.scaled.height {
                 result = try remade(
-                    sizing.scaled, hasAlpha: hasAlpha, pixels: Resampling(image: self, sizing: sizing).pixels())
+                    sizing.scaled, hasAlpha: hasAlpha, pixels: Resampling(image: self, sizing: sizing).pixels(by: coder)
+                )
             }
         }
         guard sizing.canvas != sizing.scaled else { return result }

@@ -62,7 +62,7 @@ package struct VariantRecipe: Sendable {
         // After the decode has given back its own: two that hold some and wait for more would wait for ever.
         coder.memory.acquire(need)
         defer { coder.memory.release(need) }
-        var bitmap = try decoded.resized(sizing, of: size, info.orientation)
+        var bitmap = try decoded.resized(sizing, of: size, info.orientation, by: coder)
         bitmap.metadata = variant.stripsMetadata ? ImageMetadata() : bitmap.metadata.ofRGB
         return try coder.encode(bitmap, as: format(variant.format, info, bitmap), quality: variant.quality)
     }

@@ -47,8 +47,8 @@ def photograph(random, width, height):
     return Image.fromarray(numpy.clip(canvas, 0, 255).astype(numpy.uint8))
 
 
-def save_samples(folder, count, random):
-    """Files of each format, by kind."""
+def save_samples(folder, count, random, only=None):
+    """Files of each format, or of some kinds only, by kind."""
     kinds = {}
     for number in range(count):
         width, height = int(random.integers(300, 900)), int(random.integers(300, 900))
@@ -72,6 +72,8 @@ def save_samples(folder, count, random):
             "avif": lambda path, picture=picture: picture.save(path, "AVIF", quality=60, speed=9),
         }
         for kind, save in wanted.items():
+            if only is not None and kind not in only:
+                continue
             path = f"{folder}/{kind.replace(', ', '-')}-{number}"
             save(path)
             kinds.setdefault(kind, []).append(path)

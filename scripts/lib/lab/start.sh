@@ -26,7 +26,7 @@ programs() { # KIND
     bin=${BIN:-}
     # Who has built programs may have no compiler.
     if [ -z "$bin" ] || [ "$1" != test ]; then "$here/scripts/install-deps" "--$1" || exit; fi
-    [ -n "$bin" ] || bin=$("$here/scripts/lib/release" prefetch-coord prefetch-worker prefetch-origin) || exit
+    [ -n "$bin" ] || bin=$("$here/scripts/lib/release" prefetch-coord prefetch-worker prefetch-origin prefetch-codec) || exit
     bin=$(cd "$bin" && pwd) || exit
 }
 

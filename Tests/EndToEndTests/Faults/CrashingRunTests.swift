@@ -8,8 +8,10 @@ import Testing
 struct CrashingRunTests {
     private let folder = TemporaryDirectory()
 
-    /// A run of two workers on these paths; only in the workers the library crashes.
-    private func run(_ urls: [String], crashing place: String) async throws -> ChildProcess {
+    /// A run of two workers on these paths; only in the workers, and in what decodes for them, the library crashes.
+    private func run(
+        _ urls: [String], crashing place: String, sandbox: String = "off"
+    ) async throws -> ChildProcess {
         let source = URL(filePath: #filePath).appending(path: "../../../CrashingDecoder/crashing_decoder.c")
             .standardized
         let library = folder.path("crashing.so")
@@ -21,10 +23,13 @@ struct CrashingRunTests {
             builtProduct("prefetch-coord"),
             [
                 "run", folder.path("urls.txt"), "--cache", folder.path("cache"), "-n", "2", "--allow-net",
-                "127.0.0.0/8", "--validate", "decode", "--json",
+                "127.0.0.0/8", "--validate", "decode", "--json", "--sandbox", sandbox,
             ],
             environment: ["LD_PRELOAD": library, "CRASHING": place])
     }
+
+    /// Progressive: libjpeg has to decide on it.
+    private static let bad = GeneratedImage.jpeg(seed: 2, width: 777, height: 8, progressive: true)
 
     private func deaths(_ run: ChildProcess) -> Int {
         run.stderr.components(separatedBy: "ended by signal 11").count - 1
@@ -37,7 +42,7 @@ struct CrashingRunTests {
         origin.setFallback { _ in OriginResponse(body: good) }
         let bad = [20, 101, 150].map { "/\($0)-bad.jpg" }
         for path in bad {
-            origin.route(path, OriginResponse(body: GeneratedImage.jpeg(seed: 2, width: 777, height: 8)))
+            origin.route(path, OriginResponse(body: Self.bad))
         }
         var paths = (0..<200).map { "/\($0).jpg" }
         for (offset, path) in bad.enumerated() { paths.insert(path, at: [20, 101, 150][offset]) }
@@ -49,6 +54,27 @@ struct CrashingRunTests {
         let counts = try #require(object["outcomes"] as? [String: Any], "\(run.stdout)")
         func count(_ name: String) -> Int { counts[name] as? Int ?? 0 }
         #expect(count("poison") == 3 && count("downloaded") + count("hit") == 200, "\(run.stdout)")
+    }
+
+    @Test("Thirty images that crash a decoder of the sandbox end as poison; no worker dies, and all others are there")
+    func sandbox() async throws {
+        let origin = try OriginServer()
+        let good = GeneratedImage.jpeg(seed: 1, width: 60, height: 40)
+        let webp = GeneratedImage.webp(seed: 1, width: 60, height: 40)
+        origin.setFallback { request in OriginResponse(body: request.path.hasSuffix("webp") ? webp : good) }
+        var paths = (0..<1000).map { $0 % 4 == 0 ? "/\($0).webp" : "/\($0).jpg" }
+        for number in 0..<30 {
+            origin.route("/bad-\(number).jpg", OriginResponse(body: Self.bad))
+            paths.insert("/bad-\(number).jpg", at: 31 * number)
+        }
+        let run = try await run(paths.map { origin.url($0) }, crashing: "image", sandbox: "on")
+        #expect(await run.wait() == .exited(3), "\(run.stderr)")
+        #expect(!run.stderr.contains("ended by signal"), "\(run.stderr)")
+        let object = try #require(try JSONSerialization.jsonObject(with: Data(run.stdout.utf8)) as? [String: Any])
+        let counts = try #require(object["outcomes"] as? [String: Any], "\(run.stdout)")
+        #expect(counts["poison"] as? Int == 30 && counts["downloaded"] as? Int == 1000, "\(run.stdout)")
+        // None was fetched twice.
+        #expect(origin.requestCount() == 1030)
     }
 
     @Test("Workers that crash outside of a decoder end the run with 70: that their jobs went back is no progress")

@@ -112,7 +112,7 @@ struct AVIFDamageTests {
         bytes.replaceSubrange(
             Self.inside("ispe", bytes) + 4..<Self.inside("ispe", bytes) + 12, with: [0, 0, 0, 16, 0, 0, 0, 16])
         allocations_start()
-        let error = coder.failure(bytes, level: .decode)
+        let error = ImageCoder(sandbox: nil).failure(bytes, level: .decode)
         let allocated = allocations_stop()
         #expect(error?.code == .badImageData)
         #expect(allocated.peak < 1024 * 768, "\(allocated)")

@@ -15,7 +15,7 @@ struct CodecBombTests {
     private func cost(
         _ bytes: [UInt8], _ limits: ImageCoder.Limits = ImageCoder.Limits()
     ) -> (refusal: String?, warnings: [String], allocated: counted_allocations) {
-        let coder = ImageCoder(limits: limits)
+        let coder = ImageCoder(limits: limits, sandbox: nil)
         allocations_start()
         let result = Result { () throws(WebImageError) in try coder.verify(bytes, level: .decode) }
         let allocated = allocations_stop()

@@ -95,7 +95,7 @@ struct DecodeMemoryTests {
     func estimate(name: String) throws {
         let bytes = try #require(Self.images.first { $0.key == name }?.value)
         let memory = DecodeMemory()
-        let coder = ImageCoder(memory: memory)
+        let coder = ImageCoder(memory: memory, sandbox: nil)
         allocations_start()
         let result = Result { () throws(WebImageError) in try coder.verify(bytes, level: .decode) }
         let allocated = allocations_stop()

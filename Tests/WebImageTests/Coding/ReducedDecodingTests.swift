@@ -117,7 +117,7 @@ struct ReducedDecodingTests {
         var options = ImageDecodeOptions()
         options.scaleDownLimitBytes = 120 * 80 * 4
         allocations_start()
-        let bitmap = try coder.decode(bytes, options: options)
+        let bitmap = try ImageCoder(sandbox: nil).decode(bytes, options: options)
         let peak = allocations_stop().peak
         #expect((bitmap.width, bitmap.height) == (120, 80))
         #expect(Double(peak) < most * Double(width * height), "\(peak) bytes")

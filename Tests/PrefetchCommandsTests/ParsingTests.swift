@@ -90,7 +90,7 @@ struct ParsingTests {
             "--read-only-cache", "/r", "--dns-servers", "192.0.2.1,[2001:db8::1]:53",
             "--allow-host", "*.example.org", "--deny-host", "x.example.org", "--url-filter", "a+", "--max-pixels",
             "800M", "--log-format", "json", "--validate", "header", "--max-size", "1GiB", "--limit-rate-of-queue",
-            "2MB",
+            "2MB", "--sandbox", "off",
         ]
         let settings = try WorkerCommand.parse(words).fetch.record.complete([:])
         // Every member but the token, which excludes the name and password, differs from its default.
@@ -351,7 +351,7 @@ struct ParsingTests {
         ["--max-concurrent-downloads", "automatic"],
         ["--cache-max-size", "0"], ["--cache-max-age", "-1"],
         ["--min-free", "x"],
-        ["--user", "a:b", "--bearer", "t"], ["--key", "/k"],
+        ["--user", "a:b", "--bearer", "t"], ["--key", "/k"], ["--sandbox", "perhaps"],
         ["--ip", "5"], ["--ip", "any"], ["--header-rule", "A: b"],
         ["--header-rule", "h=Content-Length: 1"], ["--header-rule", "h=A"],
     ])

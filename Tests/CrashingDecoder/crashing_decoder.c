@@ -17,6 +17,10 @@ static void crash(void) {
 
 static int crashes(const char *where) {
     const char *text = getenv("CRASHING");
+#ifdef CRASHING
+    // A process of the sandbox has no variables.
+    if (!text) text = CRASHING;
+#endif
     return text && strcmp(text, where) == 0;
 }
 

@@ -10,8 +10,10 @@ internal import Threading
 public final class CodecSandbox: Sendable {
     /// What holds a child.
     public struct Layers: OptionSet, Sendable, CustomStringConvertible {
+        /// The layers, a bit each.
         public let rawValue: UInt32
 
+        /// Creates a set of layers.
         public init(rawValue: UInt32) { self.rawValue = rawValue }
 
         /// System calls are those of a list (seccomp(2)).

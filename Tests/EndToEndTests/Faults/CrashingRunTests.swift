@@ -16,7 +16,11 @@ struct CrashingRunTests {
             .standardized
         let library = folder.path("crashing.so")
         let compiler = try await ChildProcess(
-            "/usr/bin/env", ["clang", "-std=c17", "-O1", "-shared", "-fPIC", "-o", library, source.path(), "-ldl"])
+            "/usr/bin/env",
+            [
+                "clang", "-std=c17", "-O1", "-shared", "-fPIC", "-DCRASHING=\"\(place)\"", "-o", library,
+                source.path(), "-ldl",
+            ])
         try #require(await compiler.wait() == .exited(0), "\(compiler.stderr)")
         folder.write(Array(urls.map { $0 + "\n" }.joined().utf8), to: "urls.txt")
         return try await ChildProcess(

@@ -57,7 +57,7 @@ struct FailureRemedyTests {
         (.filtered, .imageSize, "retry with other rules: --min-width 1"),
         (.filtered, .unknownSize, "retry without rules about sizes: --min-width 0"),
         (.invalidURL, nil, "correct the lines: a URL begins with http:// or https://"),
-        (.poison, nil, "report them with their images: their bytes ended workers"),
+        (.poison, nil, "report them with their images: their bytes ended decoders or workers"),
         (.cancelled, nil, "retry fetches what was left"), (.notCached, nil, "run the list again without fromCacheOnly"),
         (.mismatch, nil, "correct the SHA-256 in the list, or get the images elsewhere: other bytes are there now"),
         (.unsupported, nil, "--unverifiable keep stores them unverified; doctor names missing libraries"),

@@ -15,8 +15,8 @@ struct DescriptorBudget: Equatable {
 
     init(limit: Int) {
         // Up to this many leaf directories of the cache are kept open.
-        // A thread that decodes has a socket, and files in memory while it waits.
-        rest = limit - Self.own - min(256, limit / 4) - min(3 * Processors.count, limit / 16)
+        // A thread that decodes has a socket, and files in memory while it waits: those of many threads are more than `own` has room for.
+        rest = limit - Self.own - min(256, limit / 4) - min(max(0, 3 * Processors.count - 16), limit / 16)
     }
 
     /// The most transfers at once: sockets, idle connections, name look-ups, second addresses, and a file for each large body.

@@ -100,6 +100,8 @@ public final class CodecSandbox: Sendable {
             giveBack(child)
         } catch {
             found = .useless(error.message)
+            // What may pass is asked again: no memory, no processes.
+            if let code = error.code, ![ENOENT, EACCES, ENOEXEC].contains(code) { return found }
         }
         state.withLock { $0.condition = found }
         return found
@@ -185,7 +187,18 @@ public final class CodecSandbox: Sendable {
 
     private func giveBack(_ child: CodecChild) {
         if child.isInterrupted { return child.kill() }
-        state.withLock { $0.idle.append(child) }
+        let oldest = state.withLock { state in
+            state.idle.append(child)
+            return state.idle.count > 1 ? state.idle.first : nil
+        }
+        // One that has rested for so long that it has ended would be a zombie.
+        guard let oldest, !oldest.isSilent else { return }
+        let isTaken = state.withLock { state in
+            guard let index = state.idle.firstIndex(where: { $0 === oldest }) else { return true }
+            state.idle.remove(at: index)
+            return false
+        }
+        if !isTaken { oldest.kill() }
     }
 
     // MARK: Calls
@@ -201,10 +214,11 @@ public final class CodecSandbox: Sendable {
         var nanoseconds: UInt64
     }
 
-    /// What came back: a record whose fields are in their ranges, and the bytes behind it.
+    /// What came back: a record whose fields are in their ranges, pixels or a file, and the other parts one after the other.
     struct Answer {
         var record: codec_answer
-        var bytes: [UInt8]
+        var pixels: [UInt8]
+        var rest: [UInt8]
     }
 
     /// Makes a call; one that ends its child is made once more in a new one.
@@ -280,11 +294,18 @@ public final class CodecSandbox: Sendable {
                 mayPass: true)
         }
         giveBack(child)
-        let count = Int(answer.pixels + answer.durations + answer.exif + answer.icc)
-        guard let made = count == 0 ? [] : OpenFile.read(output, at: 0, limit: count), made.count == count else {
+        let (pixels, rest) = (Int(answer.pixels), Int(answer.durations + answer.exif + answer.icc))
+        return Answer(
+            record: answer, pixels: try Self.read(output, 0, pixels), rest: try Self.read(output, pixels, rest))
+    }
+
+    /// The child may still write there: each byte is read once.
+    private static func read(_ output: Int32, _ offset: Int, _ count: Int) throws(ImageFault) -> [UInt8] {
+        if count == 0 { return [] }
+        guard let bytes = OpenFile.read(output, at: offset, limit: count), bytes.count == count else {
             throw ImageFault(.machine, "the memory of an image cannot be read", code: errno)
         }
-        return Answer(record: answer, bytes: made)
+        return bytes
     }
 
     private static let undecoded = " (--validate structure takes it undecoded)"

@@ -36,7 +36,7 @@ extension ImageCodec {
         if let kind = Self.kind(Int32(bitPattern: record.status)) {
             throw ImageFault(kind, String(cString: codec_message(&record)))
         }
-        return Self.result(&record, answer.bytes, format, level)
+        return Self.result(&record, answer, format, level)
     }
 
     func encode(
@@ -86,7 +86,7 @@ extension ImageCodec {
         if let kind = Self.kind(Int32(bitPattern: record.status)) {
             throw ImageFault(kind, String(cString: codec_message(&record)))
         }
-        return answer.bytes
+        return answer.pixels
     }
 
     /// Nanoseconds of processor time.
@@ -95,9 +95,8 @@ extension ImageCodec {
         return image_codec_cpu_limit(&bounds, UInt64(bytes), UInt64(pixels))
     }
 
-    /// * `bytes`: pixels, durations, EXIF data and profile, one after the other, as long as the record says.
     private static func result(
-        _ record: inout codec_answer, _ bytes: [UInt8], _ format: ImageFormat, _ level: ValidationLevel
+        _ record: inout codec_answer, _ answer: CodecSandbox.Answer, _ format: ImageFormat, _ level: ValidationLevel
     ) -> Result {
         let warnings = (0..<Int32(record.warning_count)).map { String(cString: codec_warning(&record, $0)) }
         let info = ImageInfo(
@@ -106,17 +105,17 @@ extension ImageCodec {
             hasAlpha: record.has_alpha == 1, colorSpace: colorSpace(Int32(record.color)), warnings: warnings)
         var made = Result(info: info, memory: Int(clamping: record.memory), loopCount: Int(record.loop_count))
         guard record.pixel_frames > 0 else { return made }
-        let pixels = Int(record.pixels), durations = pixels + Int(record.durations), exif = durations + Int(record.exif)
+        let rest = answer.rest, durations = Int(record.durations), exif = durations + Int(record.exif)
         made.pixels = Pixels(
             size: PixelSize(width: Int(record.pixel_width), height: Int(record.pixel_height)),
-            hasAlpha: record.channels == 4, bytes: Array(bytes[..<pixels]), frames: Int(record.pixel_frames),
+            hasAlpha: record.channels == 4, bytes: answer.pixels, frames: Int(record.pixel_frames),
             rows: Int(record.rows),
-            milliseconds: bytes.span.withUnsafeBytes { all in
+            milliseconds: rest.span.withUnsafeBytes { all in
                 (0..<Int(record.pixel_frames)).map {
-                    Int(all.loadUnaligned(fromByteOffset: pixels + 4 * $0, as: UInt32.self))
+                    Int(all.loadUnaligned(fromByteOffset: 4 * $0, as: UInt32.self))
                 }
             },
-            metadata: ImageMetadata(exif: Array(bytes[durations..<exif]), iccProfile: Array(bytes[exif...])))
+            metadata: ImageMetadata(exif: Array(rest[durations..<exif]), iccProfile: Array(rest[exif...])))
         return made
     }
 }

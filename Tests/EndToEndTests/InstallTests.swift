@@ -28,8 +28,10 @@ struct InstallTests {
                 esac
 
                 """
-            root.write(Array(program.utf8), to: "earlier/prefetch-coord")
-            chmod(root.path("earlier/prefetch-coord"), 0o755)
+            for name in ["prefetch-coord", "prefetch-codec"] {
+                root.write(Array(program.utf8), to: "earlier/\(name)")
+                chmod(root.path("earlier/\(name)"), 0o755)
+            }
             environment["BIN"] = root.path("earlier")
         }
         if let path { environment["PATH"] = path }

@@ -35,7 +35,7 @@ struct TableOptions: ParsableArguments {
     @Option(
         help: .value(
             "format",
-            "Format of the list: auto, plain (one URL per line), jsonl, csv, tsv or sitemap (with the sitemaps of an index beside it). Parquet is known by its first bytes."
+            "Format of the list: auto, plain (one URL per line), jsonl, csv, tsv or sitemap (with the sitemaps of an index beside it)."
         ))
     var inputFormat = ListFormat.auto
 

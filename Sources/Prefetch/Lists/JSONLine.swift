@@ -183,7 +183,10 @@ package enum ListFormat: String, Sendable, CaseIterable {
 
     /// Why a line is not in this format; nil if it is.
     /// * `object`: the parsed line, if it is an object.
-    func objection(to line: [UInt8], _ object: JSONLine?, number: Int) -> PrefetchError? {
+    /// * `known`: names of members that were looked at.
+    func objection(
+        to line: [UInt8], _ object: JSONLine?, number: Int, known: inout Set<ByteText>
+    ) -> PrefetchError? {
         let isObject = JSONLine.isOne(line)
         if self == .jsonl && !isObject {
             return PrefetchError(
@@ -196,15 +199,19 @@ package enum ListFormat: String, Sendable, CaseIterable {
                 .unreadableList, "line \(number) begins as a JSON object does, and the list is to be plain",
                 hint: "--input-format auto takes lines of both kinds")
         }
-        for name in object?.others ?? [] {
-            guard let known = JSONLine.nearMiss(name) else { continue }
+        for name in object?.others ?? [] where !known.contains(ByteText(name)) {
+            guard let near = JSONLine.nearMiss(name) else {
+                // Each name of a table's columns is in each of its lines.
+                if known.count < 1_000 { known.insert(ByteText(name)) }
+                continue
+            }
             return PrefetchError(
                 .unreadableList, "line \(number): there is no member '\(String(name.prefix(40)))'",
-                hint: "did you mean '\(known)'? nothing was queued")
+                hint: "did you mean '\(near)'?")
         }
         do throws(WebImageError) { _ = try object?.settings() } catch {
             return PrefetchError(
-                .unreadableList, "line \(number): \(error.message)", hint: "nothing was queued; correct the line")
+                .unreadableList, "line \(number): \(error.message)", hint: "correct the line")
         }
         return nil
     }

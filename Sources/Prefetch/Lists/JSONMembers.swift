@@ -137,8 +137,8 @@ struct JSONScanner {
         while let byte = next, byte == 0x20 || byte == 0x09 || byte == 0x0A || byte == 0x0D { place += 1 }
     }
 
-    private mutating func take(_ character: Character) -> Bool {
-        guard next == character.asciiValue else { return false }
+    private mutating func take(_ byte: UInt8) -> Bool {
+        guard next == byte else { return false }
         place += 1
         return true
     }
@@ -146,19 +146,19 @@ struct JSONScanner {
     /// An object; `member` gets the range of each name with its quotes, and has to walk over the value.
     mutating func object(_ member: (inout JSONScanner, Range<Int>) -> Bool) -> Bool {
         skipBlanks()
-        guard take("{") else { return false }
+        guard take(UInt8(ascii: "{")) else { return false }
         skipBlanks()
-        if take("}") { return true }
+        if take(UInt8(ascii: "}")) { return true }
         while true {
             skipBlanks()
             let start = place
             guard string() else { return false }
             let name = start..<place
             skipBlanks()
-            guard take(":"), member(&self, name) else { return false }
+            guard take(UInt8(ascii: ":")), member(&self, name) else { return false }
             skipBlanks()
-            if take("}") { return true }
-            guard take(",") else { return false }
+            if take(UInt8(ascii: "}")) { return true }
+            guard take(UInt8(ascii: ",")) else { return false }
         }
     }
 
@@ -180,11 +180,11 @@ struct JSONScanner {
     private mutating func array(_ depth: Int) -> Bool {
         place += 1
         skipBlanks()
-        if take("]") { return true }
+        if take(UInt8(ascii: "]")) { return true }
         while value(depth: depth) != nil {
             skipBlanks()
-            if take("]") { return true }
-            guard take(",") else { return false }
+            if take(UInt8(ascii: "]")) { return true }
+            guard take(UInt8(ascii: ",")) else { return false }
         }
         return false
     }
@@ -197,7 +197,7 @@ struct JSONScanner {
 
     /// A string, whose escapes are right but for halves of characters.
     private mutating func string() -> Bool {
-        guard take("\"") else { return false }
+        guard take(UInt8(ascii: "\"")) else { return false }
         while let byte = next {
             place += 1
             if byte == UInt8(ascii: "\"") { return true }
@@ -223,11 +223,11 @@ struct JSONScanner {
     private static func isDigit(_ byte: UInt8) -> Bool { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) }
 
     private mutating func number() -> Bool {
-        _ = take("-")
-        guard take("0") || digits() else { return false }
-        if take(".") { guard digits() else { return false } }
-        guard take("e") || take("E") else { return true }
-        _ = take("-") || take("+")
+        _ = take(UInt8(ascii: "-"))
+        guard take(UInt8(ascii: "0")) || digits() else { return false }
+        if take(UInt8(ascii: ".")) { guard digits() else { return false } }
+        guard take(UInt8(ascii: "e")) || take(UInt8(ascii: "E")) else { return true }
+        _ = take(UInt8(ascii: "-")) || take(UInt8(ascii: "+"))
         return digits()
     }
 

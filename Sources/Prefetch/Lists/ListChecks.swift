@@ -11,22 +11,25 @@ struct ListChecks: Sendable {
     /// The union of options of single lines.
     private(set) var lineOptions: WebImageOptions = []
     private(set) var unknownMembers = UnknownMembers()
+    private var known: Set<ByteText> = []
 
     /// Whether so many entries were read that it would have shown a URL.
     var isNoList: Bool { total >= Self.fewest && !hasURLs }
 
-    /// Looks at an entry's line.
+    /// Looks at an entry's line; returns the object that it is.
     /// - Throws: `unreadableList` where it is not of the format, asks for what there is not, or has a member whose name is nearly one that
     ///   asks something.
-    mutating func add(_ line: [UInt8], number: Int, _ format: ListFormat) throws(PrefetchError) {
+    @discardableResult
+    mutating func add(_ line: [UInt8], number: Int, _ format: ListFormat) throws(PrefetchError) -> JSONLine? {
         total += 1
         let object = JSONLine.isOne(line) ? JSONLine(line) : nil
-        if let objection = format.objection(to: line, object, number: number) { throw objection }
+        if let objection = format.objection(to: line, object, number: number, known: &known) { throw objection }
         if let object {
             if let settings = try? object.settings() { lineOptions.formUnion(settings.options) }
             unknownMembers.note(object.others, line: number)
         }
         // This pass only needs to know whether the first entries are URLs; the next pass reads the lines.
         if !hasURLs, total <= Self.fewest, URLList.entry(line, number: 1)?.isInvalid == false { hasURLs = true }
+        return object
     }
 }

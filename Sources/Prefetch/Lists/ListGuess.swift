@@ -4,7 +4,7 @@ enum ListGuess {
         // A suggested command cannot read a pipe again.
         let (what, hint) = guess(head, path: ListFile.isNamed(path) ? path : "FILE")
         return PrefetchError(
-            .unreadableList, "\(path) looks like \(what): none of its first lines is a URL, nothing was queued",
+            .unreadableList, "\(path) looks like \(what): none of its first lines is a URL",
             hint: hint)
     }
 

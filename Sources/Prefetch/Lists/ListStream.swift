@@ -121,7 +121,8 @@ package final class ListStream: Sendable {
             }
         while reader.offset < headSize, let line = try reader.next() {
             state.offset = reader.offset
-            guard try state.checks.add(line, number: reader.lineNumber), state.checks.total == limit else { continue }
+            _ = try state.checks.add(line, number: reader.lineNumber)
+            guard state.checks.total == limit else { continue }
             (state.input, state.hasEnded) = (nil, true)
             if state.lines == nil {
                 state.pending.removeLast(state.pending.count - reader.offset)
@@ -230,13 +231,15 @@ package final class ListStream: Sendable {
         while true {
             while index != limit, let line = try reader.next() {
                 let (number, offset) = (reader.lineNumber, reader.offset)
-                let isEntry = try state.withLock { state throws(PrefetchError) in
+                let look = try state.withLock { state throws(PrefetchError) in
                     state.offset = max(state.offset, offset)
                     return try state.checks.add(line, number: number)
                 }
-                guard isEntry else { continue }
+                if case .none = look { continue }
                 index += 1
-                guard index > first, let entry = URLList.entry(line, number: number) else { continue }
+                var object: JSONLine?
+                if case .entry(let found) = look { object = found }
+                guard index > first, let entry = URLList.entry(line, number: number, object) else { continue }
                 if try await !body(entry, offset) { return }
             }
             if index == limit || isPlain { break }

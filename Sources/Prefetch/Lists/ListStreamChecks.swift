@@ -28,23 +28,32 @@ struct ListStreamChecks {
     /// What the current file is called.
     var name: String { beginnings[part].name }
 
-    /// Looks at a line, unless it was before; returns whether it is an entry.
+    /// What a line is.
+    enum Look {
+        case entry(JSONLine?)
+        /// An entry that was looked at before.
+        case known
+        case none
+    }
+
+    /// Looks at a line, unless it was before.
     /// - Throws: `unreadableList`, of one of several files with its name.
-    mutating func add(_ line: [UInt8], number: Int) throws(PrefetchError) -> Bool {
+    mutating func add(_ line: [UInt8], number: Int) throws(PrefetchError) -> Look {
         let isEntry = URLList.isEntry(line)
-        guard number > lines else { return isEntry }
+        guard number > lines else { return isEntry ? .known : .none }
         lines = number
-        guard isEntry else { return false }
+        guard isEntry else { return .none }
         while part + 1 < beginnings.count, number >= beginnings[part + 1].line { try endPart() }
+        let object: JSONLine?
         do throws(PrefetchError) {
-            try checks.add(line, number: number - beginnings[part].line + 1, format)
+            object = try checks.add(line, number: number - beginnings[part].line + 1, format)
         } catch {
             throw named(error)
         }
         total += 1
         lineOptions.formUnion(checks.lineOptions)
         if checks.isNoList { throw noList() }
-        return true
+        return .entry(object)
     }
 
     /// * `isCut`: whether the list ends behind the last line, and may have further files.

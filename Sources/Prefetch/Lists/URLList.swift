@@ -99,9 +99,10 @@ package struct URLList: Sendable, Equatable {
     static func isEntry(_ line: [UInt8]) -> Bool { line.first.map { $0 != UInt8(ascii: "#") } ?? false }
 
     /// Nil for a blank line or a comment.
-    static func entry(_ line: [UInt8], number: Int) -> PrefetchJob.Entry? {
+    /// * `object`: what it is, if it was parsed before.
+    static func entry(_ line: [UInt8], number: Int, _ object: JSONLine? = nil) -> PrefetchJob.Entry? {
         guard isEntry(line) else { return nil }
-        if JSONLine.isOne(line), let read = JSONLine(line), read.url != nil {
+        if JSONLine.isOne(line), let read = object ?? JSONLine(line), read.url != nil {
             return entry(read, number: number)
         }
         let isCut = line.count > longestURL

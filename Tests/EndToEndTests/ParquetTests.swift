@@ -125,13 +125,13 @@ struct ParquetTests: FolderSuite {
         #expect(lines[0].contains(#""outcome":"invalidURL""#), "\(lines.first ?? "")")
         #expect(
             lines[29_999].contains(
-                #""columns":{"alt":"","n":"29999","tags":"[\"a\","#), "\(lines.last ?? "")")
+                #""columns":{"alt":"a \"caption\", 29999\nof é","n":"29999","tags":"[\"a\","#), "\(lines.last ?? "")")
         #expect(lines[7].contains(#""columns":{"alt":"a \"caption\", 7\nof é","n":"7","#), "\(lines[7])")
         guard name == "duckdb" else { return }
         let some = try await coord(
             ["run", list, "--where", "n >= 29990 AND alt IS NOT NULL", "--dry-run", "--json"] + cache, environment,
             exits: 0)
-        #expect(some.stdout.contains(#""lines":6,"urls":6"#), "\(some.stdout)")
+        #expect(some.stdout.contains(#""lines":7,"urls":7"#), "\(some.stdout)")
         let wrong = try await coord(["run", list, "--where", "m > 1"] + cache, environment, exits: 65)
         #expect(wrong.stderr.contains("Binder Error"), "\(wrong.stderr)")
         let bytes = try #require(folder.read("t'*.parquet"))

@@ -117,14 +117,14 @@ package struct QueueCatalog: Sendable {
     /// The members of the set of batches outlive their records until the next batch is made.
     private static func lapsed(_ what: String) -> PrefetchError {
         PrefetchError(
-            .notFound, "\(what): its results were kept for a time after its end (--keep, 7 days)",
+            .notFound, "\(what): its results were kept for a time after its end (--keep; 7 days if none was given)",
             hint: "run the same list again: what is in the cache is not downloaded again")
     }
 
     /// Why a queue shows no batch: those that there were have lapsed, or it may be another one that is meant.
     package func absence() async throws(RedisError) -> String {
         if try await !batchNames().isEmpty {
-            return "no batches: those that there were have lapsed (--keep, 7 days after their end)"
+            return "no batches: those that there were have lapsed (--keep; 7 days after their end if none was given)"
         }
         let others = await otherQueues(with: "")
         return others.isEmpty ? "no batches" : "no batches in queue '\(queueName)'; there are \(Self.names(others))"

@@ -102,7 +102,8 @@ extension BatchEventReader {
     private func findURLSource(of status: BatchStatus) async throws(PrefetchError) -> Source {
         do throws(PrefetchError) {
             return status.retryOf == nil
-                ? .list(try ListCursor(path: ListPlace.path(of: status))) : try await retrySource(status)
+                ? .list(try ListCursor(path: try await ListPlace.path(of: status, queue: queue)))
+                : try await retrySource(status)
         } catch {
             guard error.kind == .unreadableList || error.kind == .notFound else { throw error }
             return .none(error)

@@ -27,7 +27,8 @@ package struct BatchEntries: Sendable {
     /// - Throws: `unreadableList` if the list is needed but missing or changed; `notFound` if the retried batch is gone.
     package init(of status: BatchStatus, queue: PrefetchQueue) async throws(PrefetchError) {
         guard let parent = status.retryOf else {
-            self.init(.lines(path: try ListPlace.path(of: status), most: status.total), total: status.total)
+            let path = try await ListPlace.path(of: status, queue: queue)
+            self.init(.lines(path: path, most: status.total), total: status.total)
             return
         }
         let found = try await bridgingErrors { () async throws(RedisError) in
@@ -47,6 +48,9 @@ package struct BatchEntries: Sendable {
 
     /// About how many a list has that was not read to its end; 0: unknown.
     var estimate: Int { if case .stream(let stream) = source { stream.estimate ?? 0 } else { 0 } }
+
+    /// Which file a list is; empty of what is no file of lines.
+    var mark: String { if case .stream(let stream) = source { stream.list.mark?.text ?? "" } else { "" } }
 
     /// SHA-256 of the list up to a byte that ``feed(from:_:waiting:)`` has given.
     func digest(upTo end: Int) -> String? {

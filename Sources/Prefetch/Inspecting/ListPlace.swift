@@ -1,11 +1,24 @@
 internal import Glibc
+internal import Redis
 internal import WebImage
 
 /// Where the lines of a batch are that its results refer to.
 enum ListPlace {
     /// The file: where the list was, if its lines are still those of the batch, or the copy that was kept of it.
     /// - Throws: `unreadableList`, or `notFound`, if neither can be read.
-    static func path(of status: BatchStatus) throws(PrefetchError) -> String {
+    static func path(of status: BatchStatus, queue: PrefetchQueue) async throws(PrefetchError) -> String {
+        do throws(PrefetchError) { return try path(of: status) } catch {
+            // Sealed since: its lines are in the copy now.
+            guard status.isOpen else { throw error }
+            let now = try await bridgingErrors { () async throws(RedisError) in
+                try await queue.batches.status(of: status.id)
+            }
+            guard let now, !now.isOpen else { throw error }
+            return try path(of: now)
+        }
+    }
+
+    private static func path(of status: BatchStatus) throws(PrefetchError) -> String {
         if isUnchanged(status) { return status.listPath }
         if let copy = ListCopy(of: status.listHash, in: status.listCopies)?.unpacked(status.listBytes) { return copy }
         let name = PathText.shown(status.listPath)

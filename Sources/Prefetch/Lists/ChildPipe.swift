@@ -20,7 +20,7 @@ final class ChildPipe {
     /// * `input`: its standard input.
     init(_ path: String, _ arguments: [String], input: Int32) throws(StartError) {
         var ends: [Int32] = [-1, -1]
-        words = clinux_open(ListFile.temporaryFolder, clinux_tmpfile_flags(), 0o600)
+        words = ListFile.unnamed()
         guard words >= 0, pipe(&ends) == 0 else {
             let reason = String(cString: strerror(errno))
             if words >= 0 { close(words) }

@@ -114,6 +114,16 @@ package enum ListFile {
         return "/proc/self/fd/\(file)"
     }
 
+    /// A file without a name in TMPDIR, to read and write; -1 with `errno`. Without O_TMPFILE, which not every file system has.
+    static func unnamed() -> Int32 {
+        var name = Array("\(temporaryFolder)/prefetch-XXXXXX".utf8CString)
+        let file = mkstemp(&name)
+        guard file >= 0 else { return -1 }
+        unlink(name)
+        clinux_set_cloexec(file, 1)
+        return file
+    }
+
     package static var temporaryFolder: String { ProcessInfo.processInfo.environment["TMPDIR"] ?? "/tmp" }
 
     private static func copy(

@@ -1,4 +1,3 @@
-internal import CLinux
 internal import Glibc
 internal import WebImage
 
@@ -250,7 +249,7 @@ final class ListPart {
     /// A sitemap is read several times: that of a pipe out of an unnamed copy.
     private func sitemap() throws(PrefetchError) -> SitemapLines {
         guard isStream else { return try SitemapLines(path, called: name, isCopy: false) }
-        let file = clinux_open(ListFile.temporaryFolder, clinux_tmpfile_flags(), 0o600)
+        let file = ListFile.unnamed()
         guard file >= 0 else {
             throw PrefetchError(
                 .inputOutput,

@@ -311,7 +311,7 @@ extension ListStream {
     package enum Continuation: Sendable {
         /// The list, as far as it was queued.
         case same
-        /// All of what the list was; there is more of it now.
+        /// All of what the list was when its batch was made or sealed; there is more of it now.
         case grown
         /// Another list.
         case different
@@ -322,10 +322,10 @@ extension ListStream {
     package func continuation(of status: BatchStatus) throws(PrefetchError) -> Continuation {
         guard status.listBytes > 0 || status.total == 0 else { return .different }
         if let limit, status.pushed > limit { return .different }
-        let isComplete = status.isSealed && status.pushed == limit
+        let isComplete = status.total == limit
         return try state.withLock { state throws(PrefetchError) in
             guard try hasBytes(of: status, &state) else { return .different }
-            guard status.isSealed, !isComplete else { return .same }
+            guard !status.isOpen, !isComplete else { return .same }
             while !isPlain, state.size == status.listBytes, try pull(&state, waitLimit: -1) != .end {}
             return state.size > status.listBytes ? .grown : .same
         }

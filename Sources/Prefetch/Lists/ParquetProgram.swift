@@ -79,7 +79,7 @@ struct ParquetProgram {
     func rows(
         of file: String, _ columns: [Column], _ places: TableColumns, where condition: String?
     ) throws(PrefetchError) -> ParquetRows {
-        return try start(words(.rows(columns, places, condition)), file: file)
+        try start(words(.rows(columns, places, condition)), file: file)
     }
 
     private func output(of words: [String], file: String?) throws(PrefetchError) -> [UInt8] {
@@ -93,7 +93,7 @@ struct ParquetProgram {
     func failure(_ file: String, _ reason: String) -> PrefetchError {
         PrefetchError(
             .unreadableList, "cannot read \(PathText.shown(file)): \(reason)",
-            hint: "it was read with \(path); nothing of it was queued that is not whole")
+            hint: "that is what \(path) says of it")
     }
 
     private func start(_ words: [String], file: String?) throws(PrefetchError) -> ParquetRows {
@@ -152,8 +152,7 @@ struct ParquetProgram {
                 members.append("struct_pack(\(kept.joined(separator: ", "))) as columns")
             }
             return [
-                "select \(members.joined(separator: ", ")) from \(table)"
-                    + (condition.map { " where (\n\($0)\n)" } ?? "")
+                "select \(members.joined(separator: ", ")) from \(table)" + filter(condition)
             ]
         }
     }

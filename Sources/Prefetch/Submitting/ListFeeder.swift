@@ -28,7 +28,7 @@ package struct ListFeeder: Sendable {
     private let batch: String
     private let window: String
     private let jobSize: Int?
-    /// Whether the list of a sealed batch has grown.
+    /// Whether the list has grown since its batch was made or sealed.
     private let hasGrown: Bool
     /// Settles hits at once; nil: left to workers.
     private let hits: CacheHits?
@@ -48,7 +48,7 @@ package struct ListFeeder: Sendable {
     }
 
     /// * `of`: name of the entries' source, for messages.
-    /// * `hasGrown`: whether the batch was sealed, and its list has more lines now.
+    /// * `hasGrown`: whether the list has more lines than when its batch was made or sealed.
     package init(
         queue: PrefetchQueue, entries: BatchEntries, of name: String, batch: String, window: String = "auto",
         jobSize: Int? = nil, hasGrown: Bool = false, hits: CacheHits? = nil
@@ -174,8 +174,9 @@ package struct ListFeeder: Sendable {
     private func progress(to part: PendingPush) -> QueueBatches.ListProgress {
         var progress = QueueBatches.ListProgress()
         progress.hasGrown = hasGrown
-        guard entries.total == nil, let hash = entries.digest(upTo: part.end) else { return progress }
+        guard let hash = entries.digest(upTo: part.end) else { return progress }
         (progress.estimate, progress.length, progress.hash) = (entries.estimate, part.end, hash)
+        progress.mark = entries.mark
         return progress
     }
 

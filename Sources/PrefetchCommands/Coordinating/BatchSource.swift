@@ -83,7 +83,7 @@ enum BatchSource: Sendable {
 /// A running batch that has a list.
 struct UnfinishedBatch {
     let status: BatchStatus
-    /// Whether it has all of what the list was, and there is more of it now.
+    /// Whether there is more of the list than when the batch was made or sealed.
     let hasGrown: Bool
 
     /// Whether nothing of the list has to be queued any more.

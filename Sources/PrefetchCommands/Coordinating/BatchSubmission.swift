@@ -10,7 +10,7 @@ struct BatchSubmission: Sendable {
     let settings: BatchSettings
     /// The folder in which hits are looked for while the list is queued, where that is asked.
     var cache: String?
-    /// Whether the batch had all of what the list was, and there is more of it now.
+    /// Whether there is more of the list than when its batch was made or sealed.
     var hasGrown = false
 
     /// A new batch of the list; tells which batch it has ended where it takes a slot.

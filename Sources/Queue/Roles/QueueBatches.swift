@@ -83,7 +83,9 @@ package struct QueueBatches: Sendable {
         /// Bytes of the list up to the last URL that is pushed, and their SHA-256; 0 and empty: unknown.
         package var length = 0
         package var hash = ""
-        /// Whether the batch was sealed, and the list has more URLs now.
+        /// Which file it is, and when that was written last; empty of what is no file of lines.
+        package var mark = ""
+        /// Whether the list has more URLs than when its batch was made or sealed.
         package var hasGrown = false
 
         package init() {}
@@ -101,7 +103,7 @@ package struct QueueBatches: Sendable {
         var arguments: [RedisArgument] = [
             RedisArgument(batch), RedisArgument(offset), RedisArgument(window), RedisArgument(count),
             RedisArgument(list.estimate), RedisArgument(list.length), RedisArgument(list.hash),
-            list.hasGrown ? "1" : "",
+            RedisArgument(list.mark), list.hasGrown ? "1" : "",
         ]
         arguments += jobs.map { RedisArgument($0) }
         let reply = try await redis.run(Self.push, arguments).array ?? []
@@ -124,7 +126,7 @@ package struct QueueBatches: Sendable {
     private static let seal = QueueScript.script(PackageResources.SEAL_lua)
 
     /// States that the batch has `total` URLs and all are pushed.
-    /// * `length`, `hash`: of its list, if it was open.
+    /// * `length`, `hash`: of its list; 0 and empty: unknown.
     package func seal(
         batch: String, total: Int, length: Int = 0, hash: String = ""
     ) async throws(RedisError) -> PushResult {

@@ -2,8 +2,8 @@
 -- PUSH: adds jobs to a batch's list. The total of an open batch grows by their URLs; what its list is up to the last of
 -- them is kept with it.
 -- ARGV: batch, number of URLs pushed before, window, number of URLs in these jobs, about how many the list has or 0,
--- length and hash of the list up to the last of these or 0 and "", "1" if the list of a sealed batch has grown, jobs …
--- (none: only asks if there is room).
+-- length and hash of the list up to the last of these or 0 and "", mark of its file or "", "1" if the list has grown
+-- since its batch was made or sealed, jobs … (none: only asks if there is room).
 -- Result: `OK n`, `FULL n`, `AT n` with the URLs pushed; `CLOSED why`.
 -- Cost: O(jobs).
 -- Again: `AT` with the number the first call led to.
@@ -20,8 +20,8 @@ if not m[1] then return {'CLOSED', 'gone'} end
 if m[2] ~= 'running' then return {'CLOSED', m[2]} end
 redis.call('HSET', batch(id), 'fed', now())
 if m[1] ~= ARGV[2] then return {'AT', m[1]} end
-local grows = m[3] == '1'
-if grows and not (ARGV[8] == '1' and ARGV[9]) then return {'CLOSED', 'sealed'} end
+local grows = ARGV[9] == '1' and ARGV[10]
+if m[3] == '1' and not grows then return {'CLOSED', 'sealed'} end
 if ARGV[3] ~= 'all' then
   local most, bytes = tonumber(ARGV[3]), mostBytes
   if not most then
@@ -31,12 +31,12 @@ if ARGV[3] ~= 'all' then
   local waiting = redis.call('LLEN', jobs(id))
   if waiting >= most or waiting > 0 and bytesOf(id) >= bytes then return {'FULL', m[1]} end
 end
-for i = 9, #ARGV, 500 do redis.call('LPUSH', jobs(id), unpack(ARGV, i, math.min(i + 499, #ARGV))) end
+for i = 10, #ARGV, 500 do redis.call('LPUSH', jobs(id), unpack(ARGV, i, math.min(i + 499, #ARGV))) end
 local pushed = redis.call('HINCRBY', batch(id), 'pushed', ARGV[4])
 if grows then redis.call('HSET', batch(id), 'sealed', '0', 'open', '1') end
 if grows or m[4] == '1' then
   redis.call('HSET', batch(id), 'total', pushed, 'estimate', ARGV[5])
-  if ARGV[7] ~= '' then redis.call('HSET', batch(id), 'length', ARGV[6], 'hash', ARGV[7]) end
+  if ARGV[7] ~= '' then redis.call('HSET', batch(id), 'length', ARGV[6], 'hash', ARGV[7], 'mark', ARGV[8]) end
 end
-if ARGV[9] then ready(id) end
+if ARGV[10] then ready(id) end
 return {'OK', tostring(pushed)}

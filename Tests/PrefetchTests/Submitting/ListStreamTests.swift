@@ -188,4 +188,50 @@ struct ListStreamTests {
         #expect(try stream("list.txt", limit: count).continuation(of: sealed) == .same)
         #expect(try stream("list.txt").continuation(of: sealed) == (count < 6_000 ? .grown : .same))
     }
+
+    @Test("A short list that has grown before all of it was queued is the same batch, with the digest of all of it")
+    func shortGrown() async throws {
+        let f = try await QueueFixture()
+        write(lines(0..<100))
+        let first = try stream("list.txt")
+        let id = try await open(first, f)
+        let made = try await status(id, f)
+        #expect(!made.isOpen && made.total == 100 && made.pushed == 0)
+        write(lines(0..<120))
+        let again = try stream("list.txt")
+        #expect(again.isWhole)
+        #expect(try again.continuation(of: made) == .grown)
+        again.join(made, isFed: false)
+        #expect(try await feeder(again, f, id, hasGrown: true).feed() == .sealed)
+        let sealed = try await status(id, f)
+        let whole = try URLList(path: folder.path("list.txt"))
+        #expect(sealed.total == 120 && sealed.listHash == whole.hash && sealed.listBytes == whole.bytes)
+        #expect(folder.contents().contains("lists/\(whole.hash).list.gz"))
+        #expect(try await f.findings(id) == [])
+    }
+
+    @Test("A file that is put back after the batch went on with another one is not taken for its list")
+    func putBack() async throws {
+        let f = try await QueueFixture()
+        write(lines(0..<6_000))
+        let first = try stream("list.txt")
+        let id = try await open(first, f)
+        try await feed(first, f, id, stopAt: 3_000)
+        let before = try await status(id, f)
+        #expect(rename(folder.path("list.txt"), folder.path("first.txt")) == 0)
+        write(lines(0..<before.pushed) + lines(7_000..<9_000))
+        let second = try stream("list.txt")
+        #expect(try second.continuation(of: before) == .same)
+        second.join(before, isFed: false)
+        #expect(try await feeder(second, f, id).feed() == .sealed)
+        #expect(rename(folder.path("first.txt"), folder.path("list.txt")) == 0)
+        let sealed = try await status(id, f)
+        #expect(try stream("list.txt").continuation(of: sealed) == .different)
+        var last = ""
+        try await BatchEntries(of: sealed, queue: f.queue).forEach { entry async throws(PrefetchError) in
+            last = entry.url
+            return true
+        }
+        #expect(last.hasSuffix("/8999.png"))
+    }
 }

@@ -43,6 +43,8 @@ package final class ListStream: Sendable {
         var share: Double?
         var hasEnded = false
         var isCopied = false
+        /// Whether a batch has it.
+        var isOfBatch = false
         /// Where it is kept; nil: nowhere.
         var folder: String?
         var digest = ListDigest()
@@ -192,8 +194,10 @@ package final class ListStream: Sendable {
         }
     }
 
-    /// Removes what was kept of it, where no batch has it.
-    package func remove() { state.withLock { state in if !isPlain { unlink(state.path) } } }
+    /// A batch has it now: the file with its lines stays when this object goes.
+    package func leaveToBatch() { state.withLock { $0.isOfBatch = true } }
+
+    deinit { state.withLock { state in if !isPlain, !state.isOfBatch, !state.path.isEmpty { unlink(state.path) } } }
 
     private func write(_ bytes: [UInt8], _ state: inout State) throws(PrefetchError) {
         guard let lines = state.lines else { return }
@@ -359,10 +363,8 @@ extension ListStream {
         state.withLock { state in
             if isPlain {
                 state.folder = status.listCopies.isEmpty ? nil : status.listCopies
-            } else if isFed {
-                unlink(state.path)
-            } else if rename(state.path, status.listPath) == 0 {
-                state.path = status.listPath
+            } else if !isFed, rename(state.path, status.listPath) == 0 {
+                (state.path, state.isOfBatch) = (status.listPath, true)
             }
         }
     }

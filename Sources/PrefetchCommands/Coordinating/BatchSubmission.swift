@@ -19,6 +19,7 @@ struct BatchSubmission: Sendable {
         var batch = NewBatch(list: list.list)
         batch.settings = settings
         let opened = try await batch.open(in: queue)
+        list.leaveToBatch()
         if let slot = batch.takenSlot, let replaced = opened.replaced {
             Console.note(
                 "cancelled \(TerminalText.escaped(replaced)), which had the slot \(TerminalText.escaped(slot))")

@@ -96,14 +96,8 @@ struct SubmitCommand: AsyncParsableCommand {
             var submission = BatchSubmission(
                 queue: session.waitingQueue, list: list, settings: batch, cache: location.cacheFolder)
             let made = try await session.untilStopped(stop) { [submission] in
-                do {
-                    if resume { return try await unfinished(list, in: submission.queue, name) }
-                    return Made(id: try await submission.open())
-                } catch {
-                    // Nobody needs the copy of a list that is no batch's.
-                    list.remove()
-                    throw error
-                }
+                if resume { return try await unfinished(list, in: submission.queue, name) }
+                return Made(id: try await submission.open())
             }
             guard let made else {
                 throw PrefetchError(

@@ -34,7 +34,9 @@ struct ListStreamTests {
     }
 
     private func open(_ list: ListStream, _ f: QueueFixture) async throws -> String {
-        try await NewBatch(list: list.list).open(in: f.queue).id
+        let id = try await NewBatch(list: list.list).open(in: f.queue).id
+        list.leaveToBatch()
+        return id
     }
 
     private func status(_ id: String, _ f: QueueFixture) async throws -> BatchStatus {
@@ -233,5 +235,14 @@ struct ListStreamTests {
             return true
         }
         #expect(last.hasSuffix("/8999.png"))
+    }
+
+    @Test("The lines of a table that became no batch's list are gone with it")
+    func abandoned() throws {
+        write("url,x\nhttp://h/1,2\n", "t.csv")
+        var list: ListStream? = try stream("t.csv")
+        #expect(list != nil && folder.contents().contains { $0.hasSuffix(".list.txt") })
+        list = nil
+        #expect(!folder.contents().contains { $0.hasSuffix(".list.txt") })
     }
 }

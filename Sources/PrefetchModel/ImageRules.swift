@@ -64,9 +64,9 @@ public struct ImageRules: Sendable, Hashable {
 extension ImageRules: SettingRecord {
     package static let settings: [Setting<ImageRules>] = [
         Setting(
-            "--min-width", \.minWidth, .count(sides), usual: "no limit", "Refuse images narrower than this, in pixels."),
+            "--min-width", \.minWidth, .count(sides), usual: "no limit", "Least width in pixels of an image."),
         Setting(
-            "--min-height", \.minHeight, .count(sides), usual: "no limit", "Refuse images shorter than this, in pixels."
+            "--min-height", \.minHeight, .count(sides), usual: "no limit", "Least height in pixels of an image."
         ),
         Setting(
             "--max-pixels", \.maxPixels, .pixels(pixels), usual: "the most that workers take, 500M",
@@ -76,7 +76,7 @@ extension ImageRules: SettingRecord {
             "Refuse images whose longer side exceeds this many times the shorter."),
         Setting(
             "--types", \.types, .list("type,...", ImageFormat.formats) { $0.map(\.rawValue).sorted() },
-            usual: "all formats", "Refuse images in other formats: jpeg,png,webp."),
+            usual: "all", "Refuse other formats: jpeg,png,webp."),
     ].section("Selection")
 
     /// Why no image can satisfy the rules; nil if one can.

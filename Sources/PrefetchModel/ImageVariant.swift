@@ -48,12 +48,13 @@ public struct ImageVariant: Sendable, Equatable {
 extension ImageVariant: SettingRecord {
     package static let settings: [Setting<ImageVariant>] = [
         Setting(
-            "--resize", \.resize, .wxh, usual: "no resizing",
-            "Resize images to fit this size in pixels: 256x192, or 256 for 256x256. Smaller ones stay.",
+            "--resize", \.resize, .wxh, usual: "none",
+            "Resize images to this size: 256x192, or 256 for 256x256. Smaller ones stay.",
             foreign: ["--image-size"]),
         Setting(
             "--fit", \.fit, .choice("fit"),
-            "How an image fits the size: inside (whole), cover (cut to it) or pad (whole, with a background)."),
+            "How an image fits the size: inside (whole), shorter (whole, by its shorter side), cover (cut to it) or pad (whole, with a background)."
+        ),
         Setting(
             "--upscale", \.scalesUp, .flag, "Enlarge images that are smaller than the size, too."),
         Setting(

@@ -100,14 +100,14 @@ struct ExportFormatTests: FolderSuite {
             folder.contents().filter { $0.hasPrefix("\(name)/") && !$0.hasSuffix("/") }
                 .map { String($0.dropFirst(name.count)) }
         }
-        #expect(names("out") == names("same") && names("out").count == (format == "tree" ? 6 : 1))
+        #expect(names("out") == names("same") && names("out").count == (format == "tree" ? 6 : 3))
         for name in names("out") { #expect(folder.read("out\(name)") == folder.read("same\(name)")) }
         origin.route("/late.png", OriginResponse(body: body(0)))
         let late = folder.path("late")
         try await ran(
             ["retry", "--cache", cache, "--allow-net", "127.0.0.0/8", "-q", "-n", "1", "--out", late]
                 + ["--format", format], says: "7 image")
-        #expect(names("late").count == (format == "tree" ? 7 : 1))
+        #expect(names("late").count == (format == "tree" ? 7 : 3))
         try await ran(["run", file, "--cache", cache, "--format", format], exits: 64, says: "--format goes with --out")
     }
 
@@ -139,10 +139,10 @@ struct ExportFormatTests: FolderSuite {
         try await fetch(file, exits: 0, ["--out", out, "--format", "webdataset", "--caption-column", "title"])
         let read = """
             import sys, tarfile
-            archive = tarfile.open(sys.argv[1] + "/000000.tar")
+            archive = tarfile.open(sys.argv[1] + "/00000.tar")
             print([(m.name, archive.extractfile(m).read().decode()) for m in archive if m.name.endswith("txt")])
             """
-        let texts = "[('000000002.txt', 'a cat, grey'), ('000000003.txt', ''), ('000000004.txt', 'ein Käfer')]\n"
+        let texts = "[('000000000.txt', 'a cat, grey'), ('000000001.txt', ''), ('000000002.txt', 'ein Käfer')]\n"
         #expect(try await python(read, [out]) == texts)
         let at = ["--cache", cache]
         let again = ["export", "--format", "webdataset", "--out"]
@@ -154,9 +154,9 @@ struct ExportFormatTests: FolderSuite {
         try await ran(again + [out, "--caption-column", "alt"] + at, exits: 78, says: "kept columns: title")
         // By its usual name, as members of lines of JSON.
         let lines = list(["{\"url\":\"\(url(0))\",\"text\":\"grey\"}"], "lines.jsonl")
-        try await fetch(lines, exits: 0, ["--keep-columns", "text"])
+        try await fetch(lines, exits: 0)
         try await ran(again + [folder.path("usual")] + at)
-        #expect(try await python(read, [folder.path("usual")]) == "[('000000001.txt', 'grey')]\n")
+        #expect(try await python(read, [folder.path("usual")]) == "[('000000000.txt', 'grey')]\n")
     }
 
     @Test("SDWebImage's layouts have its names in its folders, of today", arguments: SDWebImageFileName.Layout.allCases)
@@ -204,50 +204,89 @@ struct ExportFormatTests: FolderSuite {
         }
     }
 
-    @Test("Archives are the same byte for byte, and Python reads what is in them")
+    @Test("Shards are the same byte for byte, Python reads what is in them, and no other file is replaced")
     func webDataset() async throws {
         let file = try await fetchAll()
         let (one, two) = (folder.path("one"), folder.path("two"))
-        try await ran(
-            ["export", "--format", "webdataset", "--out", one, "--per-shard", "4", "--cache", cache],
-            says: "6 images in 2 archives, 2 of")
-        // Another cache, filled at another time.
+        func shards(_ out: String, _ words: [String] = [], cache: String? = nil) -> [String] {
+            ["export", "--format", "webdataset", "--out", out, "--sidecar", "jsonl", "--cache", cache ?? self.cache]
+                + words
+        }
+        try await ran(shards(one, ["--per-shard", "4"]), says: "6 images in 2 shards, 2 of them new")
+        let names = ["00000.jsonl", "00000.tar", "00000_stats.json", "00001.jsonl", "00001.tar", "00001_stats.json"]
+        #expect(folder.contents().filter { $0.hasPrefix("one/") && $0 != "one/" } == names.map { "one/\($0)" })
+        // Another cache, filled at another time: another batch, whose stats have other times.
         try await fetch(file, into: folder.path("second"))
-        try await ran([
-            "export", "--format", "webdataset", "--out", two, "--per-shard", "4", "--cache", folder.path("second"),
-        ])
-        #expect(folder.read("one/000000.tar")?.count ?? 0 > 0)
-        for name in ["000000.tar", "000001.tar"] { #expect(folder.read("one/\(name)") == folder.read("two/\(name)")) }
-        try await ran(
-            ["export", "--format", "webdataset", "--out", one, "--per-shard", "4", "--cache", cache],
-            says: "2 archives, 0 of them new")
-        try await ran(
-            ["export", "--format", "webdataset", "--out", one, "--per-shard", "3", "--cache", cache], exits: 73,
-            says: "000000.tar")
+        try await ran(shards(two, ["--per-shard", "4"], cache: folder.path("second")))
+        for name in names where !name.hasSuffix("_stats.json") {
+            #expect(folder.read("one/\(name)") == folder.read("two/\(name)"), "\(name)")
+        }
+        try await ran(shards(one, ["--per-shard", "4"]), says: "2 shards, 0 of them new")
         let said = try await python(
             """
             import hashlib, json, sys, tarfile
-            for name in ("000000.tar", "000001.tar"):
-                members = tarfile.open(sys.argv[1] + "/" + name).getmembers()
+            for name in ("00000.tar", "00001.tar"):
                 archive = tarfile.open(sys.argv[1] + "/" + name)
+                members = archive.getmembers()
                 for image, about in zip(members[::2], members[1::2]):
                     assert image.name.split(".")[0] == about.name.split(".")[0], (image.name, about.name)
                     assert image.mtime == 0 and image.uid == 0
                     facts = json.load(archive.extractfile(about))
                     data = archive.extractfile(image).read()
-                    assert hashlib.sha256(data).hexdigest() == facts["sha256"] and len(data) == facts["bytes"]
-                    print(name, image.name, facts["line"], facts["width"])
+                    assert hashlib.sha256(data).hexdigest() == facts["sha256"] == facts["stored_sha256"]
+                    print(name, image.name, facts["key"], facts["width"])
+            for name in ("00000", "00001"):
+                for line in open(f"{sys.argv[1]}/{name}.jsonl"): print(list(json.loads(line).values())[1:4])
+                stats = json.load(open(f"{sys.argv[1]}/{name}_stats.json"))
+                print(stats["count"], stats["successes"], stats["failed_to_download"], stats["status_dict"])
             """, [one])
         #expect(
             said == """
-                000000.tar 000000001.png 1 16
-                000000.tar 000000002.jpg 2 24
-                000000.tar 000000003.png 3 16
-                000000.tar 000000004.jpg 4 24
-                000001.tar 000000005.png 5 16
-                000001.tar 000000006.jpg 6 24
+                00000.tar 000000.jpg 000000 16
+                00000.tar 000001.jpg 000001 24
+                00000.tar 000002.jpg 000002 16
+                00000.tar 000003.jpg 000003 24
+                00001.tar 000010.jpg 000010 16
+                00001.tar 000011.jpg 000011 24
+                ['000000', 'success', None]
+                ['000001', 'success', None]
+                ['000002', 'success', None]
+                ['000003', 'success', None]
+                4 4 0 {'success': 4}
+                ['000010', 'success', None]
+                ['000011', 'success', None]
+                ['000012', 'failed_to_download', 'httpError 404']
+                ['000013', 'failed_to_download', 'invalidURL']
+                4 2 2 {'httpError 404': 1, 'invalidURL': 1, 'success': 2}
 
                 """)
+        // Of another batch, and what is no shard at all.
+        try await ran(shards(two, ["--per-shard", "3"]), exits: 73, says: "00000.tar is there already")
+        let taken = folder.path("taken")
+        #expect(mkdir(taken, 0o777) == 0)
+        folder.write([1, 2, 3], to: "taken/00001.jsonl")
+        try await ran(shards(taken, ["--per-shard", "4"]), exits: 73, says: "00001.jsonl is there already")
+        #expect(folder.read("taken/00001.jsonl") == [1, 2, 3])
+        // What the retry brought is in the shard that it belongs to.
+        let first = folder.read("one/00000.tar")
+        origin.route("/none.jpg", OriginResponse(body: body(1)))
+        try await ran(["retry", "--cache", cache, "--allow-net", "127.0.0.0/8", "-q", "-n", "1"], exits: 3)
+        try await ran(shards(one, ["--per-shard", "4"]), says: "7 images in 2 shards, 1 of them new")
+        #expect(folder.read("one/00000.tar") == first)
+        let late = try await python(
+            "import sys, tarfile; print([m.name for m in tarfile.open(sys.argv[1]) if 'jpg' in m.name])",
+            ["\(one)/00001.tar"])
+        #expect(late == "['000010.jpg', '000011.jpg', '000012.jpg']\n")
+        // An image that the cache loses stays in its shard.
+        try await ran(["cache", "rm", url(0), "--cache", cache])
+        try await ran(shards(one, ["--per-shard", "4"]), says: "1 shard stayed")
+        #expect(folder.read("one/00000.tar") == first)
+        // Its own name for each image.
+        try await ran(shards(folder.path("own"), ["--image-member", "ext"]), says: "one name for all images")
+        let own = try await python(
+            "import sys, tarfile; print([m.name for m in tarfile.open(sys.argv[1]) if 'json' not in m.name][:2])",
+            [folder.path("own/00000.tar")])
+        #expect(own == "['000000001.jpg', '000000002.png']\n")
     }
 
     @Test("A lock is a list that checks its bytes: what differs ends as mismatch and is not in the cache")

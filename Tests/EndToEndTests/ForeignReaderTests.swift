@@ -64,13 +64,14 @@ struct ForeignReaderTests: FolderSuite {
                 rows = [[cell[1:] if cell[:1] == "'" and cell[1:2] in "=+-@" else cell for cell in row] for row in rows]
                 found = [row[:10] + row[14:18] + [row[18], row[20], row[19]] for row in rows[1:]]
                 assert found == wanted, (name, found, wanted)
-            shards = sorted(os.path.join(folder, "shards", name) for name in os.listdir(folder + "/shards"))
-            by_line = {row[0]: row for row in wanted if row[3]}
+            shards = sorted(os.path.join(folder, "shards", name) for name in os.listdir(folder + "/shards") if name.endswith(".tar"))
+            by_url = {row[1]: row for row in wanted if row[3]}
             for sample in webdataset.WebDataset(shards, shardshuffle=False):
                 facts = json.loads(sample["json"])
-                row = by_line.pop(str(facts["line"]))
-                assert [facts["url"], facts["sha256"], str(facts["width"]), len(sample["png"])] == [row[1], row[5], row[7], int(row[4])]
-            assert not by_line, by_line
+                row = by_url.pop(facts["url"])
+                assert [facts["sha256"], str(facts["width"]), len(sample["jpg"])] == [row[5], row[7], int(row[4])]
+                assert [facts["id"], facts["list_url"], facts["note"]] == row[-3:], (facts, row)
+            assert not by_url, by_url
             print(len(wanted), "rows,", len(shards), "archives")
             """, [write(jq.stdout, "rows"), folder.path(".")])
         #expect(said == "6 rows, 2 archives\n")

@@ -74,8 +74,8 @@ struct InputTests: FolderSuite {
         let export = try await coord(["export", "--format", "jsonl", "--cache", cache])
         let rows = export.stdout.split(separator: "\n").map(String.init)
         #expect(rows.count == 3)
-        #expect(rows.first?.hasSuffix(#","columns":{"caption":"a, \"b\"","id":"7","own":"o"}}"#) == true, "\(rows)")
-        #expect(rows.last?.contains(#""line":3,"#) == true && rows.last?.hasSuffix(#","columns":{"id":""}}"#) == true)
+        #expect(rows.first?.hasSuffix(#","columns":{"caption":"a, \"b\"","id":7,"own":"o"}}"#) == true, "\(rows)")
+        #expect(rows.last?.contains(#""line":3,"#) == true && rows.last?.hasSuffix(#","columns":{"id":null}}"#) == true)
         let table = try await coord(["export", "--format", "tsv", "--cache", cache])
         #expect(table.stdout.split(separator: "\n")[0].hasSuffix("\tcaption\tid\town"), "\(table.stdout)")
         // Through a pipe it is the same.

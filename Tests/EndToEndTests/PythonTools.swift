@@ -16,6 +16,16 @@ enum PythonTools {
         return tools.stdout.trimmingCharacters(in: .newlines)
     }
 
+    /// The python that has img2dataset and datasets; nil where they cannot be had.
+    static func peers() async throws -> String? {
+        let tools = try await ChildProcess(
+            "/usr/bin/env", ["bash", root.appending(path: "scripts/lib/peer-tools").path()])
+        let end = await tools.wait()
+        if [.exited(9), .exited(69)].contains(end) { return nil }
+        try #require(end == .exited(0), "\(tools.stderr)")
+        return tools.stdout.trimmingCharacters(in: .newlines)
+    }
+
     /// Where the packages are.
     static func path() async throws -> String { try #require(try await folder()) }
 
@@ -36,6 +46,15 @@ extension Trait where Self == ConditionTrait {
         .enabled("python3 has no pip, or cannot reach PyPI: scripts/lib/python-tools says which") {
             guard isThorough else { return true }
             return try await PythonTools.folder() != nil
+        }
+    }
+
+    /// Only where the tools that are compared can be had. Goes with `.thorough`.
+    static var needsPeers: Self {
+        .enabled("python3 makes no virtual environment, or cannot reach PyPI: scripts/lib/peer-tools says which") {
+            guard isThorough else { return true }
+            let (peers, folder) = (try await PythonTools.peers(), try await PythonTools.folder())
+            return peers != nil && folder != nil
         }
     }
 }

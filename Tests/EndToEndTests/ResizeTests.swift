@@ -72,7 +72,10 @@ struct ResizeTests: FolderSuite {
     func refused() async throws {
         folder.write(Array("http://h/\n".utf8), to: "urls.txt")
         for (options, text) in [
-            (["--resize", "100", "--fit", "cove"], "is inside, cover or pad, not 'cove'; did you mean 'cover'?"),
+            (
+                ["--resize", "100", "--fit", "cove"],
+                "is inside, shorter, cover or pad, not 'cove'; did you mean 'cover'?"
+            ),
             (["--resize", "0x100"], "is not a valid value of --resize"),
             (["--fit", "cover"], "add --resize"), (["--image-format", "jpg"], "did you mean 'jpeg'?"),
             (["--image-format", "avif"], "jpeg, png, webp or keep"), (["--quality", "101"], "1 to 100"),

@@ -83,9 +83,9 @@ struct VariantCommandTests: FolderSuite {
         arguments: [
             (
                 ["--resize", "40x40", "--fit", "covr"],
-                "--fit is inside, cover or pad, not 'covr'; did you mean 'cover'?"
+                "--fit is inside, shorter, cover or pad, not 'covr'; did you mean 'cover'?"
             ),
-            (["--resize", "40x40", "--fit", "contain"], "--fit is inside, cover or pad, not 'contain'"),
+            (["--resize", "40x40", "--fit", "contain"], "--fit is inside, shorter, cover or pad, not 'contain'"),
             (["--resize", "40x40", "--image-format", "wepb"], "did you mean 'webp'?"),
             (["--resize", "40x40x40"], "256x192"), (["--resize", "big"], "256x192"),
             (["--image-size", "256"], "--resize WXH"),

@@ -157,7 +157,11 @@ struct AnswerTests {
     @Test("Lines of a manifest, as JSON and as tables")
     func manifest() throws {
         var result = BatchResults.Line(line: 1, url: "https://u:secret@a.example/1.jpg", outcome: .downloaded)
-        result.columns = ["caption": "=a, b"]
+        result.columns = [
+            "caption": .text("=a, b"), "score": .json("-0.5"),
+            "tags": .json("[\"a\u{202E}\",\t{\"u\": \"https:\\/\\/u:secret@a.example/\"}]"),
+            "WIDTH": .json("null"),
+        ]
         let image = ExportedLine.Image(
             path: "cache/v1/1.jpg", bytes: 1_200, sha256: String(repeating: "0a", count: 32), format: .jpeg, width: 64,
             height: 48, level: .decode,
@@ -165,12 +169,21 @@ struct AnswerTests {
         var skipped = ExportedLine(BatchResults.Line(line: 2, url: "no url", outcome: .invalidURL))
         skipped.host = "img-02"
         let lines = [ExportedLine(result, image: image), skipped]
-        try Self.expect(
-            lines.flatMap { Self.lines($0) + Self.lines($0.sample) }
-                + [BatchTable.Form.commas, .tabs].flatMap { form in
-                    let table = BatchTable(form: form, columns: ["caption", "url"])
-                    return [table.head] + lines.map(table.line)
-                }, is: "manifest")
+        let shard = ShardText(
+            ["WIDTH", "caption", "score", "tags"].map { TypedColumn($0, .text) }, caption: "caption", image: "jpg")
+        let samples = lines.map { shard.sample($0, key: "000000007") }
+        var texts = lines.flatMap { Self.lines($0) }
+        for form in [BatchTable.Form.commas, .tabs] {
+            let table = BatchTable(form: form, columns: ["caption", "score", "tags", "url"])
+            texts += [table.head] + lines.map(table.line)
+        }
+        texts.append(shard.columns.map { "\($0.name) \($0.kind.rawValue)" }.joined(separator: ", "))
+        for sample in samples {
+            for bytes in [sample.json, sample.row, sample.caption ?? []] {
+                texts.append(String(decoding: bytes, as: UTF8.self))
+            }
+        }
+        try Self.expect(texts, is: "manifest")
     }
 
     @Test("Events, findings and disagreements")

@@ -12,7 +12,11 @@ struct ExportParsingTests {
         ["--format", "lock", "-o", "x"],
         ["--format", "failed"], ["--format", "html"], ["a", "--format", "html", "-o", "x", "--overwrite"],
         ["--format", "tree", "--out", "d"], ["--format", "sdwebimage", "--out", "d", "--sdwebimage-version", "v3"],
-        ["--format", "webdataset", "--out", "d", "b", "--per-shard", "9"],
+        [
+            "--format", "webdataset", "--out", "d", "b", "--per-shard", "9", "--image-member", "ext", "--sidecar",
+            "jsonl",
+        ],
+        ["--format", "parquet", "--out", "d", "--image-member", "png"], ["--format", "parquet-metadata", "--out", "d"],
         ["a", "--format", "files", "--out", "out", "--cache", "c"],
     ])
     func aBatchMayStandInFrontOrBehind(words: [String]) throws {
@@ -26,6 +30,11 @@ struct ExportParsingTests {
         ["--format", "jsonl", "--output", ""],
         ["a", "b", "--format", "jsonl"], ["--format", "jsonl", "--out", "d"], ["--format", "html", "--out", "d"],
         ["--format", "webdataset", "--out", "d", "--per-shard", "0"],
+        ["--format", "webdataset", "--out", "d", "--image-member", "json"],
+        ["--format", "webdataset", "--out", "d", "--image-member", "a.b"],
+        ["--format", "parquet", "--out", "d", "--image-member", "ext"],
+        ["--format", "parquet", "--out", "d", "--sidecar", "jsonl"],
+        ["--format", "parquet-metadata", "--out", "d", "--image-member", "png"],
         ["--format", "files", "--out", "d", "--sdwebimage-version", "v3"],
         ["--format", "sdwebimage", "--out", "d", "--sdwebimage-version", "v2"],
         ["--format", "csv", "--per-shard", "9"], ["--format", "files", "--out", "d", "--caption-column", "c"],
@@ -47,7 +56,7 @@ struct ExportParsingTests {
         "The format of --out",
         arguments: [
             ([], "files"), (["--format", "files"], "files"), (["--format", "tree"], "tree"),
-            (["--format", "webdataset"], "webdataset"),
+            (["--format", "webdataset"], "webdataset"), (["--format", "parquet"], "parquet"),
         ])
     func formats(words: [String], form: String) throws {
         for targets in [

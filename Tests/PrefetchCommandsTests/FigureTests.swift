@@ -91,6 +91,7 @@ struct FigureTests {
         case .names(let names): return .object([("enum", .array(names.map { .string($0) }))])
         case .constant(let value): return .object([("const", value)])
         case .list(let element): return type(.string("array"), ("items", schema(.type(element))))
+        case .any: return .object([])
         case .map(let value): return type(.string("object"), ("additionalProperties", schema(.type(value))))
         case .nullable(let wrapped):
             let some = schema(.type(wrapped))

@@ -73,7 +73,7 @@ struct HelpTests {
         (["run", "x", "-k"], "unknown option -k", "--allow-invalid-ssl: accept invalid TLS certificates (INSECURE)"),
         (
             ["run", "x", "--image_size", "256"], "unknown option --image_size",
-            "--resize WXH: resize images to fit this size in pixels: 256x192, or 256 for 256x256. Smaller ones stay"
+            "--resize WXH: resize images to this size: 256x192, or 256 for 256x256. Smaller ones stay"
         ),
         (
             ["submit", "x", "--cacert", "f"], "unknown option --cacert",
@@ -127,8 +127,8 @@ struct HelpTests {
             "--format FORMAT says what is written; --out DIR names a folder, -o FILE a text"
         ),
         (
-            ["export", "--format", "parquet"], "'parquet' is not a valid value of --format <format>",
-            "one of jsonl, csv, tsv, failed, lock, html, files, tree, sdwebimage, webdataset"
+            ["export", "--format", "arrow"], "'arrow' is not a valid value of --format <format>",
+            "one of jsonl, csv, tsv, failed, lock, html, files, tree, sdwebimage, webdataset, parquet, parquet-metadata"
         ),
         (
             ["export", "--format", "files", "--out", "d", "--overwrite"],

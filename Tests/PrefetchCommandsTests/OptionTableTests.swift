@@ -49,7 +49,8 @@ struct OptionTableTests {
         "--deadline", "--finish-at", "--max-failures", "--verbose", "--wait",
         "--resume",
         "--slot", "--allow-failures", "--json", "--quiet",
-        "--version", "--help", "--workers", "--manifest", "--overwrite", "--out", "--format", "--caption-column",
+        "--version", "--help", "--workers", "--manifest", "--overwrite", "--out", "--format",
+        "--per-shard", "--caption-column", "--image-member", "--sidecar",
         "--burst", "--progress",
         "--dry-run", "--limit", "--log-format", "--show-secrets",
     ]

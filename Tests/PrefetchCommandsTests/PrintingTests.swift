@@ -64,7 +64,7 @@ struct PrintingTests {
     @Test func aTableHasNoFormulaAndNothingThatReordersIt() {
         func line(_ url: String, _ caption: String, _ form: BatchTable.Form = .commas) -> String {
             var result = BatchResults.Line(line: 7, url: url, outcome: .hit)
-            result.columns = ["caption": caption]
+            result.columns = ["caption": .text(caption)]
             return BatchTable(form: form, columns: ["caption"]).line(ExportedLine(result))
         }
         for first in ["=", "+", "-", "@", "\t", "\r"] {

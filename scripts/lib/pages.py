@@ -15,6 +15,7 @@ RIGHT = [
     ("metadata", r"^(README|docs/(HOSTILE|TROUBLESHOOTING))\.md", r"metadata( address|$)", "the address of a cloud's metadata service"),
     ("metadata", r"^docs/OPERATIONS\.md", r"^ *metadata:", "Kubernetes"),
     ("metadata", r"^Sources/Prefetch/Lists/ParquetProgram", r"file\.metadata", "pyarrow"),
+    ("metadata", r"", r"parquet-metadata", "the field's name of the tables beside archives"),
     ("parked", r"^docs/ARCHITECTURE\.md", r"parked domain", "a domain without a site"),
     ("nameserver", r"^Sources/PrefetchCommands/Diagnosing/MachineDiagnostics", r'"nameserver "', "resolv.conf(5)"),
     ("metadata", r"^docs/PERFORMANCE\.md", r"img2dataset", "what img2dataset writes beside its images"),

@@ -23,6 +23,23 @@ final class OpenFolder: Sendable {
 
     deinit { if descriptor >= 0 { close(descriptor) } }
 
+    /// The beginning of a file; nil if there is none.
+    func bytes(of name: String, most: Int) -> [UInt8]? {
+        let file = clinux_open_beneath(descriptor, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0)
+        guard file >= 0 else { return nil }
+        defer { close(file) }
+        var bytes = [UInt8](repeating: 0, count: most)
+        var count = 0
+        while count < most,
+            case let got = bytes.withUnsafeMutableBytes({
+                pread(file, $0.baseAddress! + count, most - count, off_t(count))
+            }), got > 0
+        {
+            count += got
+        }
+        return Array(bytes.prefix(count))
+    }
+
     /// Whether a file of this name exists with the bytes of an open one.
     func has(_ name: String, sameAs other: Int32) -> Bool {
         let file = clinux_open_beneath(descriptor, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0)

@@ -44,15 +44,15 @@ package struct BatchExport: Sendable {
         total = chain.root.total
     }
 
-    /// The names of the list's columns besides the URL, sorted.
-    package func columnNames() async throws(PrefetchError) -> [String] { try await results.columnNames() }
+    /// The list's columns besides the URL, sorted by name.
+    package func columns() async throws(PrefetchError) -> [TypedColumn] { try await results.columns() }
 
     /// The column with the captions: the one that is named, or else one that is called as such columns are; nil if there is none.
-    /// - Throws: as ``columnNames()``; `configuration` if there is no column of the name.
-    package func captionColumn(_ name: String?) async throws(PrefetchError) -> String? {
-        let names = try await columnNames()
+    /// * `names`: of all columns.
+    /// - Throws: `configuration` if there is no column of the name.
+    package static func captionColumn(_ name: String?, among names: [String]) throws(PrefetchError) -> String? {
         guard let name else {
-            return TableColumns.captions.lazy.compactMap { caption in names.first { $0.lowercased() == caption } }.first
+            return TableColumns.caption(names).map { names[$0] }
         }
         let found = names.first { $0.hasBytes(of: name) } ?? names.first { $0.lowercased() == name.lowercased() }
         guard let found else {
@@ -109,23 +109,20 @@ package struct BatchExport: Sendable {
         }
     }
 
-    /// Puts every image into archives.
+    /// Puts every line into a shard.
     ///
-    /// * `caption`: the text beside an image.
-    /// * `describe`: the JSON beside an image; nothing in either may differ from one export to the next.
+    /// * `sample`: what is said of a line with a key; nothing in it may differ from one export to the next.
     /// - Throws: what ``ImageShards`` throws, `inputOutput` where the cache cannot be read, `stopped` where the task is cancelled.
     package func fill(
-        _ shards: ImageShards, caption: (@Sendable (ExportedLine) -> [UInt8])? = nil,
-        describe: @escaping @Sendable (ExportedLine) -> [UInt8]
+        _ shards: ImageShards, sample: @escaping @Sendable (ExportedLine, _ key: String) -> ShardSample
     ) async throws(PrefetchError) {
         try await forEachEntry { group throws(PrefetchError) in
             for (line, entry) in group {
-                if let entry {
-                    let digits = String(line.line)
-                    let key = String(repeating: "0", count: max(0, 9 - digits.count)) + digits
-                    let line = ExportedLine(line, entry)
-                    try shards.add(entry, key: key, json: describe(line), caption: caption?(line))
+                var exported = ExportedLine(line, entry, isElsewhere: entry == nil && isElsewhere(line))
+                if let entry, exported.image?.original != nil {
+                    exported.image?.originalSHA256 = disk.images.validators(of: entry)?.contentDigest?.hex
                 }
+                try shards.add(entry) { sample(exported, $0) }
             }
             return true
         }

@@ -25,6 +25,10 @@ package struct ExportedLine: Sendable, Equatable {
         package var format: ImageFormat?
         /// Pixels; nil if unknown.
         package var width: Int?, height: Int?
+        /// What was fetched, if the file was made of it.
+        package var original: OriginalImage?
+        /// Hex SHA-256 of it; nil if unknown.
+        package var originalSHA256: String?
         /// How far it was verified; nil if not recorded.
         package var level: ValidationLevel?
         /// Nil if it was not verified.
@@ -60,6 +64,7 @@ package struct ExportedLine: Sendable, Equatable {
             path: entry.path, bytes: entry.size, sha256: record?.digest?.hex,
             format: known(record?.format, unless: .unknown), width: known(record?.width, unless: 0),
             height: known(record?.height, unless: 0), level: record?.level, traits: record.flatMap(Traits.init))
+        image?.original = record?.original
     }
 }
 

@@ -66,6 +66,14 @@ package struct BatchEntries: Sendable {
         }
     }
 
+    /// Entries of each file, if it was read to its end and has several.
+    var files: [Int] {
+        guard case .stream(let stream) = source, case let parts = stream.reading.parts, parts.count > 1 else {
+            return []
+        }
+        return parts.map(\.total)
+    }
+
     /// The batch is sealed.
     func finish() { if case .stream(let stream) = source { stream.finish() } }
 

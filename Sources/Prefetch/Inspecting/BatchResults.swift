@@ -18,8 +18,8 @@ package struct BatchResults: Sendable {
         package var ended: Int?
         /// The cache of the image, as reported by its worker; nil without one, or if not reported.
         package var cache: BatchCache?
-        /// The other columns of a table.
-        package var columns: [String: String]?
+        /// The other columns of the list.
+        package var columns: [String: ColumnValue]?
 
         package init(line: Int, url: String, outcome: PrefetchOutcome?) {
             self.line = line
@@ -39,14 +39,20 @@ package struct BatchResults: Sendable {
         entries = try await BatchEntries(of: chain.root, queue: queue)
     }
 
-    /// The names of columns besides the URL, without duplicates, sorted. Reads the whole list.
-    package func columnNames() async throws(PrefetchError) -> [String] {
+    /// The columns besides the URL, sorted by name, and whether all their values are numbers or truth values. Reads the whole list.
+    package func columns() async throws(PrefetchError) -> [TypedColumn] {
         var names: Set<ByteText> = []
+        var kinds: [ByteText: TypedColumn.Kind] = [:]
         try await entries.forEach { entry async throws(PrefetchError) in
-            if let columns = entry.columns { names.formUnion(columns.keys.lazy.map { ByteText($0) }) }
+            for (name, value) in entry.columns ?? [:] {
+                let name = ByteText(name)
+                names.insert(name)
+                guard let kind = TypedColumn.Kind(value) else { continue }
+                kinds[name] = kinds[name]?.joined(with: kind) ?? kind
+            }
             return true
         }
-        return names.sorted().map(\.text)
+        return names.sorted().map { TypedColumn($0.text, kinds[$0] ?? .text) }
     }
 
     /// Calls `body` with each line until it returns false.

@@ -14,8 +14,8 @@ struct JSONLine: Decodable {
     var mirrors: [String]?
     /// Rules of ``RuleMembers``.
     var rules: [String: JSONValue]?
-    /// Values for manifests; not a setting.
-    var columns: [String: String]?
+    /// Values for manifests; not a setting. Without them, the member with a caption.
+    var columns: [String: ColumnValue]?
     /// The member that has the URL: `url`, or what it is called instead.
     var urlMember = "url"
     /// Unknown members, sorted.
@@ -51,12 +51,16 @@ struct JSONLine: Decodable {
         sha256 = try value("sha256")
         mirrors = try value("mirrors")
         rules = try value("rules")
-        columns = try value("columns")
+        columns = try (value("columns") as [String: JSONValue]?)?.mapValues(\.column)
+        if columns == nil, let place = TableColumns.caption(names), let text: String = try? value(names[place]) {
+            columns = [names[place]: .text(text)]
+        }
         let used = urlMember
-        others = names.filter { !Self.members.contains($0) && $0 != used }.sorted()
+        let kept = columns ?? [:]
+        others = names.filter { !Self.members.contains($0) && $0 != used && kept[$0] == nil }.sorted()
     }
 
-    /// Without Foundation's decoder, which takes twenty times as long; nil if there is more than a URL, a digest and columns of strings.
+    /// Without Foundation's decoder, which takes twenty times as long; nil if there is more than a URL, a digest and columns.
     private init?(plain members: JSONMembers) {
         for name in ["options", "headers", "mirrors", "rules"] where members[name] != nil { return nil }
         if let member = members["url"] {
@@ -75,11 +79,17 @@ struct JSONLine: Decodable {
             sha256 = text
         }
         if let member = members["columns"] {
-            guard let texts = members.strings(member) else { return nil }
-            columns = texts
+            guard let values = members.columns(member) else { return nil }
+            columns = values
+        } else if let place = TableColumns.caption(members.members.map(\.name)),
+            case let caption = members.members[place], let text = members.string(caption)
+        {
+            columns = [caption.name: .text(text)]
         }
-        let used = urlMember
-        others = members.members.map(\.name).filter { !Self.members.contains($0) && $0 != used }.sorted()
+        let (used, kept) = (urlMember, columns ?? [:])
+        others = members.members.map(\.name).filter { name in
+            !Self.members.contains(name) && name != used && kept[name] == nil
+        }.sorted()
     }
 
     /// Whether a line is meant as JSON: no URL begins with a brace.

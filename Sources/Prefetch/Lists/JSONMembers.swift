@@ -1,3 +1,5 @@
+internal import PrefetchModel
+
 /// The members of an object on one line (RFC 8259), by their bytes: what rows of tables and of `json.dumps` are. Nil for anything odd, on which
 /// Foundation decides: an escape of half a character, a name that occurs twice, bytes that are no UTF-8.
 struct JSONMembers {
@@ -43,15 +45,19 @@ struct JSONMembers {
         member.kind == .string ? Self.text(bytes, member.range) : nil
     }
 
-    /// The texts of an object of strings; nil of what is none, or odd.
-    func strings(_ member: Member) -> [String: String]? {
+    /// The values of an object; nil of what is none, or odd.
+    func columns(_ member: Member) -> [String: ColumnValue]? {
         guard member.kind == .object, let inner = JSONMembers(Array(bytes[member.range])) else { return nil }
-        var texts: [String: String] = [:]
+        var values: [String: ColumnValue] = [:]
         for item in inner.members {
-            guard let text = inner.string(item) else { return nil }
-            texts[item.name] = text
+            if item.kind == .string {
+                guard let text = inner.string(item) else { return nil }
+                values[item.name] = .text(text)
+            } else {
+                values[item.name] = .json(String(decoding: inner.raw(item), as: UTF8.self))
+            }
         }
-        return texts.count == inner.members.count ? texts : nil
+        return values.count == inner.members.count ? values : nil
     }
 
     /// The value as it is written.

@@ -1,4 +1,5 @@
 internal import FoundationEssentials
+internal import PrefetchModel
 
 enum JSONValue: Codable, Equatable {
     case null
@@ -41,13 +42,10 @@ enum JSONValue: Codable, Equatable {
         }
     }
 
-    /// The value for a column: a string as it is, null as empty, everything else as JSON.
-    var text: String {
-        switch self {
-        case .null: ""
-        case .string(let value): value
-        default: String(decoding: encoded ?? [], as: UTF8.self)
-        }
+    /// The value of a column.
+    var column: ColumnValue {
+        if case .string(let value) = self { return .text(value) }
+        return .json(String(decoding: encoded ?? [], as: UTF8.self))
     }
 
     /// One line of JSON; nil for numbers that JSON cannot represent.

@@ -36,7 +36,9 @@ enum ListGuess {
         if start.hasPrefix("[") { return ("a JSON array", "write one URL a line: jq -r '.[]' \(path) > urls.txt") }
         if start.hasPrefix("{") {
             let line = Array(start.utf8.prefix { $0 != UInt8(ascii: "\n") })
-            let member = JSONLine.object(line)?.sorted { $0.key < $1.key }.first { URLLines.isURL($0.value.text) }?.key
+            let member = JSONLine.object(line)?.sorted { $0.key < $1.key }.first {
+                URLLines.isURL($0.value.column.text)
+            }?.key
             return (
                 "JSON", "write one URL a line, for example: jq -r '.\(member ?? "url")' \(path) > urls.txt"
             )

@@ -57,7 +57,7 @@ struct ListMembers {
         let url = JSONLine(Array(line[start...]))?.urlMember
         var columns: [String: JSONValue] = [:]
         if case .object(let known) = object["columns"] { columns = known }
-        for name in kept {
+        for name in names(in: Array(object.keys)) {
             guard
                 let value = JSONLine.members.contains(name) || name == url
                     ? object[name] : object.removeValue(forKey: name)
@@ -65,13 +65,21 @@ struct ListMembers {
                 continue
             }
             found.insert(name)
-            columns[name] = .string(value.text)
+            columns[name] = value
         }
         if !columns.isEmpty { object["columns"] = .object(columns) }
         guard let bytes = JSONValue.object(object).encoded else { return line }
         // Escapes take room.
         guard bytes.count <= LineReader.longest else { throw LineReader.tooLong(number, name) }
         return bytes + [UInt8(ascii: "\n")]
+    }
+
+    /// What is kept of a line: also its caption.
+    private func names(in line: [String]) -> [String] {
+        guard let place = TableColumns.caption(line), !kept.contains(where: { $0.hasBytes(of: line[place]) }) else {
+            return kept
+        }
+        return kept + [line[place]]
     }
 
     /// Without Foundation's coders; nil of a line that is odd, or has columns already.
@@ -81,16 +89,10 @@ struct ListMembers {
         }
         var columns: [(name: String, value: [UInt8])] = []
         var moved: Set<ByteText> = []
-        for name in kept {
+        for name in names(in: members.members.map(\.name)) {
             guard let member = members[name] else { continue }
             found.insert(name)
-            let text =
-                switch member.kind {
-                case .string: Array(members.raw(member))
-                case .null: JSONMembers.quoted([])
-                case .number, .literal, .array, .object: JSONMembers.quoted(members.raw(member))
-                }
-            columns.append((name, text))
+            columns.append((name, Array(members.raw(member))))
             if !JSONLine.members.contains(name), !name.hasBytes(of: url) { moved.insert(ByteText(name)) }
         }
         var all = members.members.filter { !moved.contains(ByteText($0.name)) }.map {

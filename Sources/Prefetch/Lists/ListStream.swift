@@ -24,6 +24,8 @@ package final class ListStream: Sendable {
     /// A file of the list that was read to its end.
     package struct Part: Sendable {
         package var name: String
+        /// Entries, good and bad.
+        package var total: Int
         package var unknownMembers: UnknownMembers
         /// Names of columns that nothing uses.
         package var unused: [String]

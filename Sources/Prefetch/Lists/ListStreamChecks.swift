@@ -71,7 +71,9 @@ struct ListStreamChecks {
         }
         guard checks.hasURLs else { throw noList() }
         ended.append(
-            ListStream.Part(name: name, unknownMembers: checks.unknownMembers, unused: beginnings[part].unused))
+            ListStream.Part(
+                name: name, total: checks.total, unknownMembers: checks.unknownMembers, unused: beginnings[part].unused)
+        )
         (checks, part) = (ListChecks(), part + 1)
     }
 

@@ -1,5 +1,6 @@
 internal import FoundationEssentials
 internal import Glibc
+internal import WebImage
 
 /// The program that reads Parquet: DuckDB's command line, or Python with pyarrow. It is a child that gets the file as its standard input, and
 /// writes a row as a line of JSON; nothing of the file is read in this process.
@@ -17,9 +18,20 @@ struct ParquetProgram {
             case name = "column_name", type = "column_type"
         }
 
-        /// Whether its values are written as JSON.
-        var isNested: Bool {
-            type.hasSuffix("]") || ["STRUCT", "MAP", "UNION", "VARIANT"].contains { type.hasPrefix($0) }
+        /// The expression of SQL that JSON has the value of: numbers and truth as such, but null for what is no number; lists and
+        /// structures as arrays and objects; everything else as text.
+        var value: String {
+            let name = ParquetProgram.quoted(name)
+            if type.hasSuffix("]") || ["STRUCT", "MAP", "UNION", "VARIANT", "JSON"].contains(where: type.hasPrefix) {
+                return "to_json(\(name))"
+            }
+            switch type {
+            case "FLOAT", "DOUBLE": return "case when isfinite(\(name)) then \(name) end"
+            case "BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER",
+                "UBIGINT", "UHUGEINT":
+                return name
+            default: return type.hasPrefix("DECIMAL") ? name : "cast(\(name) as varchar)"
+            }
         }
     }
 
@@ -82,6 +94,37 @@ struct ParquetProgram {
         try start(words(.rows(columns, places, condition)), file: file)
     }
 
+    /// Writes rows as Parquet, with snappy.
+    /// * `rows`: lines of JSON, a file that is at its beginning; `longest`: bytes of the longest.
+    /// * `called`: the file in messages.
+    /// - Returns: 0, or an errno of writing.
+    /// - Throws: `inputOutput` with the words of the program.
+    func write(
+        _ columns: [TypedColumn], rows: Int32, longest: Int, to output: Int32, called name: String
+    ) throws(PrefetchError) -> Int32 {
+        let child: ChildPipe
+        do throws(ChildPipe.StartError) {
+            child = try ChildPipe(path, words(.table(columns, longest: longest)), input: rows)
+        } catch {
+            throw PrefetchError(
+                .inputOutput, "cannot run \(path): \(error.reason)", hint: "see PREFETCH_DUCKDB, or your PATH")
+        }
+        let pipe = child.takeOutput()
+        defer { close(pipe) }
+        var buffer = [UInt8](repeating: 0, count: 1 << 18)
+        while true {
+            let count = read(pipe, &buffer, buffer.count)
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else { break }
+            let code = OpenFile.write(Array(buffer[..<count]), to: output)
+            guard code == 0 else { return code }
+        }
+        guard let reason = child.failure() else { return 0 }
+        throw PrefetchError(
+            .inputOutput, "cannot write \(PathText.shown(name)): \(reason)",
+            hint: "that is what \(path) says; --sidecar jsonl writes it without")
+    }
+
     private func output(of words: [String], file: String?) throws(PrefetchError) -> [UInt8] {
         let rows = try start(words, file: file)
         var bytes: [UInt8] = []
@@ -112,15 +155,19 @@ struct ParquetProgram {
     private enum Question {
         case columns(String?)
         case rows([Column], TableColumns, String?)
+        case table([TypedColumn], longest: Int)
     }
 
     private func words(_ question: Question) -> [String] {
         switch kind {
         case .duckdb:
             // Nothing of the user's own settings, and no extension from elsewhere.
+            // A group of rows is written at once: with images in them it takes what it takes.
+            var hasImages = false
+            if case .table(let columns, _) = question { hasImages = columns.contains { $0.kind == .bytes } }
             let settings =
-                "set autoinstall_known_extensions=false; set autoload_known_extensions=false; set memory_limit='1GB'; "
-                + "set threads=1; set preserve_insertion_order=true"
+                "set autoinstall_known_extensions=false; set autoload_known_extensions=false; set threads=1; "
+                + "set preserve_insertion_order=true" + (hasImages ? "" : "; set memory_limit='1GB'")
             return ["-init", "/dev/null", "-batch", "-bail", "-jsonlines", "-c", settings]
                 + Self.queries(question).flatMap { ["-c", $0] }
         case .pyarrow:
@@ -130,6 +177,8 @@ struct ParquetProgram {
                 let kept = places.kept.flatMap { [$0.name, columns[$0.column].name] }
                 return ["-c", Self.python, "rows", columns[places.url].name]
                     + [places.sha256.map { columns[$0].name } ?? ""] + kept
+            case .table(let columns, _):
+                return ["-c", Self.python, "table"] + columns.flatMap { [$0.name, $0.kind.rawValue] }
             }
         }
     }
@@ -140,19 +189,30 @@ struct ParquetProgram {
         case .columns(let condition):
             return ["describe select * from \(table)", "select count(*) as rows from \(table)" + filter(condition)]
         case .rows(let columns, let places, let condition):
-            func text(_ column: Int) -> String {
-                let name = quoted(columns[column].name)
-                let value = columns[column].isNested ? "to_json(\(name))" : name
-                return "coalesce(cast(\(value) as varchar), '')"
-            }
+            func text(_ column: Int) -> String { "coalesce(cast(\(quoted(columns[column].name)) as varchar), '')" }
             var members = ["\(text(places.url)) as url"]
             if let sha256 = places.sha256 { members.append("nullif(\(text(sha256)), '') as sha256") }
             if !places.kept.isEmpty {
-                let kept = places.kept.map { "\(quoted($0.name)) := \(text($0.column))" }
+                let kept = places.kept.map { "\(quoted($0.name)) := \(columns[$0.column].value)" }
                 members.append("struct_pack(\(kept.joined(separator: ", "))) as columns")
             }
             return [
                 "select \(members.joined(separator: ", ")) from \(table)" + filter(condition)
+            ]
+        case .table(let columns, let longest):
+            let values = columns.map {
+                $0.kind == .bytes ? "from_base64(\(quoted($0.name))) as \(quoted($0.name))" : quoted($0.name)
+            }
+            let types = columns.map { column in
+                "'\(column.name.replacing("'", with: "''"))': '\((column.kind == .bytes ? .text : column.kind).rawValue)'"
+            }
+            let rows =
+                "read_json('\(input)', format='newline_delimited', maximum_object_size=\(longest + 1_024), "
+                + "columns={\(types.joined(separator: ", "))})"
+            let groups = columns.contains { $0.kind == .bytes } ? ", row_group_size 2048" : ""
+            return [
+                "copy (select \(values.joined(separator: ", ")) from \(rows)) to '/dev/stdout' "
+                    + "(format parquet, compression snappy\(groups))"
             ]
         }
     }
@@ -160,11 +220,26 @@ struct ParquetProgram {
     private static func filter(_ condition: String?) -> String { condition.map { " where (\n\($0)\n)" } ?? "" }
 
     /// A name of SQL.
-    private static func quoted(_ name: String) -> String { "\"\(name.replacing("\"", with: "\"\""))\"" }
+    fileprivate static func quoted(_ name: String) -> String { "\"\(name.replacing("\"", with: "\"\""))\"" }
 
     private static let python = """
-        import json, sys
-        import pyarrow.parquet as parquet
+        import base64, itertools, json, math, sys
+        import pyarrow, pyarrow.parquet as parquet
+        if sys.argv[1] == "table":
+            kinds = {"VARCHAR": pyarrow.string(), "INTEGER": pyarrow.int32(), "BIGINT": pyarrow.int64(), "DOUBLE": pyarrow.float64(),
+                     "BOOLEAN": pyarrow.bool_(), "BLOB": pyarrow.binary()}
+            columns = list(zip(sys.argv[2::2], sys.argv[3::2]))
+            def value(item, kind):
+                if item is None: return None
+                if kind == "BLOB": return base64.b64decode(item)
+                return json.dumps(item, ensure_ascii=False) if kind == "VARCHAR" and not isinstance(item, str) else item
+            schema = pyarrow.schema([(name, kinds[kind]) for name, kind in columns])
+            size = 128 if any(kind == "BLOB" for _, kind in columns) else 16384
+            with parquet.ParquetWriter(sys.stdout.buffer, schema, compression="snappy") as table:
+                while rows := [json.loads(line) for line in itertools.islice(sys.stdin.buffer, size)]:
+                    arrays = [pyarrow.array([value(row[name], kind) for row in rows], kinds[kind]) for name, kind in columns]
+                    table.write_batch(pyarrow.record_batch(arrays, schema=schema))
+            sys.exit()
         file = parquet.ParquetFile(open("/proc/self/fd/0", "rb"))
         if sys.argv[1] == "columns":
             for field in file.schema_arrow:
@@ -173,15 +248,18 @@ struct ParquetProgram {
             sys.exit()
         url, digest, kept = sys.argv[2], sys.argv[3], list(zip(sys.argv[4::2], sys.argv[5::2]))
         names = list(dict.fromkeys([url] + ([digest] if digest else []) + [column for _, column in kept]))
-        def text(value):
-            if value is None or isinstance(value, str): return value or ""
-            return json.dumps(value, default=str, ensure_ascii=False) if isinstance(value, (list, dict, bool)) else str(value)
+        def text(value): return "" if value is None else str(value)
+        def typed(value):
+            if isinstance(value, float): return value if math.isfinite(value) else None
+            if isinstance(value, dict): return {str(name): typed(item) for name, item in value.items()}
+            if isinstance(value, (list, tuple)): return [typed(item) for item in value]
+            return value if value is None or isinstance(value, (bool, int, str)) else str(value)
         for batch in file.iter_batches(columns=names):
             rows = {name: batch.column(names.index(name)).to_pylist() for name in names}
             for row in range(batch.num_rows):
                 line = {"url": text(rows[url][row])}
                 if digest and rows[digest][row]: line["sha256"] = text(rows[digest][row])
-                if kept: line["columns"] = {name: text(rows[column][row]) for name, column in kept}
+                if kept: line["columns"] = {name: typed(rows[column][row]) for name, column in kept}
                 sys.stdout.write(json.dumps(line, ensure_ascii=False) + "\\n")
         """
 }

@@ -15,8 +15,8 @@ enum RuleMembers {
             }
             let words: [String]
             switch value {
-            case .array(let items) where row.name == "types": words = [items.map(\.text).joined(separator: ",")]
-            case .int, .double: words = [value.text]
+            case .array(let items) where row.name == "types": words = [items.map(\.column.text).joined(separator: ",")]
+            case .int, .double: words = [value.column.text]
             default:
                 throw WebImageError(
                     .invalidConfiguration,

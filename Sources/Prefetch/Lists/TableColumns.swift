@@ -73,9 +73,16 @@ struct TableColumns: Equatable {
     }
 
     /// What columns of captions are called, in any case; the likeliest first.
-    static let captions = ["caption", "text", "alt"]
+    private static let captions = ["caption", "text", "alt"]
 
-    private static func caption(_ names: [String]) -> Int? {
-        captions.lazy.compactMap { caption in names.firstIndex { $0.lowercased() == caption } }.first
+    private static func captionRank(_ name: String) -> Int? {
+        (3...7).contains(name.utf8.count) ? captions.firstIndex(of: name.lowercased()) : nil
+    }
+
+    /// The place of the column with the captions; nil if none is called so.
+    static func caption(_ names: [String]) -> Int? {
+        names.indices.compactMap { place in captionRank(names[place]).map { (rank: $0, place: place) } }.min {
+            $0 < $1
+        }?.place
     }
 }

@@ -137,7 +137,8 @@ package struct ListFeeder: Sendable {
                 let (count, read) = (push.offset, entries.read)
                 if let total = entries.total, count != total { throw changed(count: count, before: total) }
                 result = try await bridgingErrors { () async throws(RedisError) in
-                    try await queue.batches.seal(batch: batch, total: count, length: read.length, hash: read.hash)
+                    try await queue.batches.seal(
+                        batch: batch, total: count, length: read.length, hash: read.hash, files: entries.files)
                 }
                 if case .pushed = result {
                     entries.finish()

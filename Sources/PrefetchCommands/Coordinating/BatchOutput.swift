@@ -6,9 +6,6 @@ internal import WebImage
 
 /// Writes what became of a list: what `export`, and `run` and `retry` at their end, hand out.
 struct BatchOutput: Sendable {
-    /// Images per archive.
-    static let usualPerShard = 10_000
-
     let queue: PrefetchQueue
     /// The cache folder.
     let cache: String
@@ -31,8 +28,7 @@ struct BatchOutput: Sendable {
         case .sdWebImage(let path, let layout):
             try await fill(path, export, .sdWebImage(layout))
             for line in SDWebImageText.use(of: path, layout) { Console.print(line) }
-        case .webDataset(let path, let count, let caption):
-            try await fill(path, perShard: count, caption: caption, export)
+        case .shards(let path, let options): try await fill(path, options, export, chain)
         }
         Self.tell(export.absent.without(others.found))
         if chain.open > 0, !Console.isOutputClosed {
@@ -69,7 +65,7 @@ struct BatchOutput: Sendable {
             return file != nil || Console.takesMore
         }
         var table: BatchTable?
-        if let form = text.table { table = BatchTable(form: form, columns: try await export.columnNames()) }
+        if let form = text.table { table = BatchTable(form: form, columns: try await export.columns().map(\.name)) }
         _ = try put(table?.head ?? text.head, 0, 0)
         if text == .lock {
             try await export.forEachLock { locks throws(PrefetchError) in
@@ -128,20 +124,35 @@ struct BatchOutput: Sendable {
     }
 
     private func fill(
-        _ path: String, perShard: Int, caption: String?, _ export: BatchExport
+        _ path: String, _ options: ShardOptions, _ export: BatchExport, _ chain: BatchChain
     ) async throws(PrefetchError) {
-        let column = try await export.captionColumn(caption)
-        let shards = try ImageShards(path: path, perShard: perShard)
-        // Empty for a line without one: readers ask for the same members of every sample.
-        let text = column.map { column in
-            { @Sendable (line: ExportedLine) in Array(ShownURL.text(line.result.columns?[column] ?? "").utf8) }
-        }
-        try await export.fill(shards, caption: text) { Array(($0.sample.text + "\n").utf8) }
+        let columns = try await export.columns()
+        let caption = try BatchExport.captionColumn(options.captionColumn, among: columns.map(\.name))
+        let format = chain.root.options.variant?.format ?? .jpeg
+        let member = options.imageMember ?? (format == .jpeg ? "jpg" : format.fileExtension)
+        let text = ShardText(columns, caption: caption, image: member)
+        let shards = try ImageShards(
+            path: path, options, columns: text.columns, member: member, of: ShardBatch(chain))
+        try await export.fill(shards) { text.sample($0, key: $1) }
         let tally = shards.tally
+        let shown = TerminalText.escaped(path)
         Console.note(
-            "\(TerminalText.escaped(path)): \(Wording.count(tally.images, "image")) in \(Wording.count(tally.shards, "archive")), "
+            "\(shown): \(Wording.count(tally.images, "image")) in \(Wording.count(tally.shards, "shard")), "
                 + "\(Wording.count(tally.new)) of them new"
-                + (column.map { "; captions from the column \(TerminalText.escaped($0))" } ?? ""))
+                + (caption.map { "; captions from the column \(TerminalText.escaped($0))" } ?? ""))
+        if tally.kept > 0 {
+            Console.note(
+                "note: \(Wording.count(tally.kept, "shard")) stayed: they have images that are not in the cache any more"
+            )
+        }
+        if !shards.hasParquet, options.sidecar == nil {
+            Console.note(
+                "note: there is no duckdb, so the tables beside the archives are .jsonl; with one (pip install duckdb-cli): "
+                    + "export --format parquet-metadata --out \(Shell.quoted(Shell.path(path)))")
+        }
+        if member == ShardOptions.ownMember {
+            Console.note("note: readers that want one name for all images leave out those of another format")
+        }
     }
 
     /// Where the images are that were not in the cache.
@@ -190,8 +201,8 @@ extension BatchOutput {
         case tree(String)
         /// Images as SDWebImage's cache has them.
         case sdWebImage(String, SDWebImageFileName.Layout)
-        /// Images in archives, how many in each, and the column with their captions.
-        case webDataset(String, perShard: Int, caption: String?)
+        /// Shards as img2dataset has them.
+        case shards(String, ShardOptions)
 
         var isFolder: Bool {
             if case .text = self { false } else { true }
@@ -207,7 +218,7 @@ extension BatchOutput {
             case .text(_, let path?): try OutputFile.check(path)
             case .text: return
             case .files(let path), .tree(let path), .sdWebImage(let path, _): _ = try ImageFolder(path: path)
-            case .webDataset(let path, let count, _): _ = try ImageShards(path: path, perShard: count)
+            case .shards(let path, let options): try ImageShards.check(path, options)
             }
         }
 
@@ -233,9 +244,11 @@ extension BatchOutput {
             case .tree(let path): "--format tree --out \(folder(path))"
             case .sdWebImage(let path, let layout):
                 "--format sdwebimage --out \(folder(path)) --sdwebimage-version \(layout.rawValue)"
-            case .webDataset(let path, let count, let caption):
-                "--format webdataset --out \(folder(path)) --per-shard \(count)"
-                    + (caption.map { " --caption-column \(Shell.quoted($0))" } ?? "")
+            case .shards(let path, let options):
+                "--format \(options.form.rawValue) --out \(folder(path)) --per-shard \(options.perShard)"
+                    + (options.captionColumn.map { " --caption-column \(Shell.quoted($0))" } ?? "")
+                    + (options.imageMember.map { " --image-member \($0)" } ?? "")
+                    + (options.sidecar.map { " --sidecar \($0.rawValue)" } ?? "")
             }
         }
     }

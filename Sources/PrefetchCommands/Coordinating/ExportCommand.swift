@@ -6,12 +6,15 @@ public import WebImage
 struct ExportCommand: AsyncParsableCommand {
     /// What is written: a text of a line for each line of the list, a page, or a folder of images.
     enum Format: String, CaseIterable, ExpressibleByArgument {
-        case jsonl, csv, tsv, failed, lock, html, files, tree, sdwebimage, webdataset
+        case jsonl, csv, tsv, failed, lock, html, files, tree, sdwebimage, webdataset, parquet
+        case tables = "parquet-metadata"
 
         /// Nil of folders and the page.
         var text: BatchOutput.Text? { BatchOutput.Text(rawValue: rawValue) }
 
         var isFolder: Bool { text == nil && self != .html }
+
+        var shards: ShardOptions.Form? { ShardOptions.Form(rawValue: rawValue) }
     }
 
     static let configuration = CommandConfiguration(
@@ -48,8 +51,12 @@ struct ExportCommand: AsyncParsableCommand {
             sdwebimage: copies laid out as SDWebImage's cache, and the code that makes an
             app read them.
 
-            webdataset: tar archives of images, JSON and captions; the same images give the
-            same bytes.
+            webdataset: shards as img2dataset writes them: 00000.tar with images, JSON and
+            captions, 00000.parquet and 00000_stats.json. The same images give the same bytes.
+
+            parquet: the same as 00000.parquet with the images in a column; no archives.
+
+            parquet-metadata: the tables alone, to put beside archives.
 
             A file that exists is replaced if it is of the same batch, otherwise with
             --overwrite; the list never is.
@@ -64,7 +71,9 @@ struct ExportCommand: AsyncParsableCommand {
 
     @Option(
         help: .value(
-            "format", "jsonl, csv, tsv, failed, lock or html, a text; files, tree, sdwebimage or webdataset, a folder.")
+            "format",
+            "jsonl, csv, tsv, failed, lock or html, a text; files, tree, sdwebimage, webdataset, parquet or parquet-metadata, a folder."
+        )
     )
     var format: Format?
 
@@ -82,12 +91,7 @@ struct ExportCommand: AsyncParsableCommand {
         help: .value("version", "SDWebImage version of the layout: v3, v4 or v5. (default: v5)"))
     var layout: SDWebImageFileName.Layout?
 
-    @Option(help: .count("Images per webdataset archive. (default: 10000)"))
-    var perShard: Int?
-
-    @Option(
-        help: .name("Kept column with the captions for webdataset. (default: caption, text or alt, if kept)"))
-    var captionColumn: String?
+    @OptionGroup(title: "Shards") var shards: ShardArguments
 
     @Option(
         help: ArgumentHelp(
@@ -107,16 +111,13 @@ struct ExportCommand: AsyncParsableCommand {
             throw ValidationError("--overwrite goes with --output FILE; no file of a folder is replaced")
         }
         for (option, isGiven, formats) in [
-            ("--sdwebimage-version", layout != nil, [.sdwebimage]), ("--per-shard", perShard != nil, [.webdataset]),
-            ("--caption-column", captionColumn != nil, [.webdataset]),
-            ("--merge", !merge.isEmpty, [.jsonl, .csv, .tsv]),
+            ("--sdwebimage-version", layout != nil, [.sdwebimage]), ("--merge", !merge.isEmpty, [.jsonl, .csv, .tsv]),
         ] as [(String, Bool, [Format])] where isGiven && !formats.contains(format) {
             throw ValidationError(
                 "\(option) is of --format \(formats.map(\.rawValue).joined(separator: ", "))")
         }
-        if let perShard, !(1...10_000_000).contains(perShard) {
-            throw ValidationError("--per-shard is a number from 1 to 10000000")
-        }
+        try shards.check(format.shards)
+        if let form = format.shards { _ = try shards.options(form) }
         guard format.isFolder else {
             if out != nil { throw ValidationError("--format \(format.rawValue) is a text: -o FILE, not --out") }
             return
@@ -145,19 +146,19 @@ struct ExportCommand: AsyncParsableCommand {
             let output = BatchOutput(
                 queue: session.queue, cache: location.cacheFolder ?? "", readOnly: readOnly.record.readOnlyCaches,
                 merged: merge)
-            try await output.check(id, target(format, path), overwrites: replacing.overwrite)
-            try await output.write(id, to: target(format, path))
+            let target = try target(format, path)
+            try await output.check(id, target, overwrites: replacing.overwrite)
+            try await output.write(id, to: target)
         }
     }
 
-    private func target(_ format: Format, _ path: String?) -> BatchOutput.Target {
+    private func target(_ format: Format, _ path: String?) throws -> BatchOutput.Target {
         if let text = format.text { return .text(text, path) }
         let folder = out ?? ""
+        if let form = format.shards { return .shards(folder, try shards.options(form)) }
         return switch format {
         case .tree: .tree(folder)
         case .sdwebimage: .sdWebImage(folder, layout ?? .v5)
-        case .webdataset:
-            .webDataset(folder, perShard: perShard ?? BatchOutput.usualPerShard, caption: captionColumn)
         default: .files(folder)
         }
     }

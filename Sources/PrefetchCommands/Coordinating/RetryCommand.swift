@@ -29,7 +29,7 @@ struct RetryCommand: AsyncParsableCommand {
     var wait = false
 
     @Option(
-        name: [.customShort("n"), .long], help: .count("Worker processes, 1 to 256. (default: one per core, at most 4)")
+        name: [.customShort("n"), .long], help: .count("Worker processes, 1 to 256. (default: cores, up to 4)")
     )
     var workers: Int?
 

@@ -37,7 +37,7 @@ struct RunCommand: AsyncParsableCommand {
     var state: String?
 
     @Option(
-        name: [.customShort("n"), .long], help: .count("Worker processes, 1 to 256. (default: one per core, at most 4)")
+        name: [.customShort("n"), .long], help: .count("Worker processes, 1 to 256. (default: cores, up to 4)")
     )
     var workers: Int?
 
@@ -116,7 +116,7 @@ struct RunCommand: AsyncParsableCommand {
 
     private var tableWithCaptions: TableOptions {
         var table = table
-        if let column = output.captionColumn { table.keep(column) }
+        if let column = output.shards.captionColumn { table.keep(column) }
         return table
     }
 

@@ -17,7 +17,7 @@ enum ForeignOptions {
             "--out DIR writes the images under readable names; --cache DIR names the cache"
         ),
         (["--to"], "--format FORMAT says what is written; --out DIR names a folder, -o FILE a text"),
-        (["--output-format"], "--format files, tree or webdataset says what --out writes"),
+        (["--output-format"], "--format files, tree, webdataset or parquet says what --out writes"),
         (["--no-proxy", "--noproxy"], "no proxy is used unless --proxy names one"),
         (
             ["-A", "-U", "--agent", "--user-agent", "--user-agent-token"],
@@ -58,8 +58,8 @@ enum ForeignOptions {
         ),
         (["--min-image-size"], "--min-width N and --min-height N refuse smaller images"),
         (
-            ["--number-sample-per-shard", "--per-shard"],
-            "prefetch-coord export --format webdataset --per-shard N sets the size of shards"
+            ["--number-sample-per-shard"],
+            "--per-shard N sets the lines of a shard, for --format webdataset and parquet"
         ),
         (
             ["--compute-hash", "--hash", "--checksum"],

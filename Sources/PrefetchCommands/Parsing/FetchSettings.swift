@@ -250,7 +250,7 @@ extension FetchSettings: SettingRecord {
         Setting(
             "--sandbox", \.sandbox, .choice("mode"), is: .variable,
             "Decode in processes without files and network: auto, on or off; or PREFETCH_SANDBOX.",
-            more: "auto: wherever prefetch-codec is there and the kernel can hold it; doctor says so."),
+            more: "auto: wherever the kernel can; doctor says so."),
         Setting(
             "--lease", \.lease, .time(1...3_153_600_000), is: .process,
             "Time after the last heartbeat until the jobs of a worker go to others; at least 1s."),
@@ -323,7 +323,7 @@ extension FetchSettings: SettingRecord {
             "--netrc", \.netrc, .text("file"), is: [.file, .secret], "A netrc file with names and passwords by host."),
         Setting(
             "--user", \.user, .text("name:password"), is: .secret,
-            "Name and password for every host of the list, or @FILE.", foreign: ["-u", "--http-user"]),
+            "Name and password for all hosts of the list, or @FILE.", foreign: ["-u", "--http-user"]),
         Setting(
             "--bearer", \.bearer, .text("token"), is: .secret, "Bearer token for every host of the list, or @FILE.",
             foreign: ["--oauth2-bearer", "--token"]),

@@ -1,4 +1,5 @@
 internal import Prefetch
+internal import PrefetchModel
 internal import WebImage
 
 /// A manifest as a table: what is known of each line, and behind it what the list had beside its URL.
@@ -38,7 +39,7 @@ struct BatchTable: Sendable {
             case let value?: value.text
             }
         }
-        return joined(fields + columns.map { text(line.result.columns?[$0].map(ShownURL.url)) })
+        return joined(fields + columns.map { cell(line.result.columns?[$0]) })
     }
 
     /// The forms in which manifests of any kind have a URL.
@@ -75,6 +76,16 @@ struct BatchTable: Sendable {
         }
         guard let first = text.unicodeScalars.first, formulas.contains(first) else { return text }
         return "'" + text
+    }
+
+    /// A number is none of the texts that a spreadsheet may take for a formula.
+    private func cell(_ value: ColumnValue?) -> String {
+        if case .json(let json) = value, let first = json.utf8.first,
+            first == UInt8(ascii: "-") || (0x30...0x39).contains(first)
+        {
+            return json
+        }
+        return text(value.map(\.shownText))
     }
 
     private func text(_ value: String?) -> String {

@@ -6,6 +6,8 @@ package enum JSONText: Sendable {
     /// Printed with so many decimals at most.
     case number(Double, digits: Int = 3)
     case string(String)
+    /// JSON as others have written it.
+    case raw(String)
     case array([JSONText])
     case object([(String, JSONText)])
 
@@ -33,6 +35,7 @@ package enum JSONText: Sendable {
                 out += "." + digits
             }
         case .string(let value): Self.write(value, to: &out)
+        case .raw(let value): Self.copy(value, to: &out)
         case .array(let values):
             out += "["
             for (index, value) in values.enumerated() {
@@ -50,6 +53,34 @@ package enum JSONText: Sendable {
             }
             out += "}"
         }
+    }
+
+    /// Blanks between values are single; characters that a terminal acts on are escaped.
+    private static func copy(_ json: String, to out: inout String) {
+        var isWithinString = false, isEscaped = false
+        for scalar in json.unicodeScalars {
+            if isWithinString {
+                if TerminalText.isUnsafe(scalar) { escape(scalar, to: &out) } else { out.unicodeScalars.append(scalar) }
+                if scalar == "\"", !isEscaped { isWithinString = false }
+                isEscaped = scalar == "\\" && !isEscaped
+            } else if !["\t", "\n", "\r"].contains(scalar) {
+                isWithinString = scalar == "\""
+                out.unicodeScalars.append(scalar)
+            }
+        }
+    }
+
+    private static func escape(_ scalar: UnicodeScalar, to out: inout String) {
+        for unit in String(scalar).utf16 {
+            let hex = String(unit, radix: 16)
+            out += "\\u" + String(repeating: "0", count: 4 - hex.count) + hex
+        }
+    }
+
+    /// An object over several lines.
+    package static func lines(_ members: [(String, JSONText)]) -> String {
+        let lines = members.map { "    \(JSONText.string($0.0).text): \($0.1.text)" }
+        return "{\n" + lines.joined(separator: ",\n") + "\n}"
     }
 
     /// RFC 8259 section 7; control characters of every kind are escaped, so that a line of JSON is safe on a terminal too.
@@ -70,11 +101,7 @@ package enum JSONText: Sendable {
             case "\t": out += "\\t"
             default:
                 if TerminalText.isUnsafe(scalar) {
-                    let units = String(scalar).utf16
-                    for unit in units {
-                        let hex = String(unit, radix: 16)
-                        out += "\\u" + String(repeating: "0", count: 4 - hex.count) + hex
-                    }
+                    escape(scalar, to: &out)
                 } else {
                     out.unicodeScalars.append(scalar)
                 }

@@ -36,20 +36,34 @@ extension ExportedLine: Record {
                 "The machine that has the image: of one that is in another cache, and of one that --merge took from a "
                 + "manifest.", \.host),
         .ifKnown(
-            "columns", about: "What a table had beside the URL (--keep-columns).",
+            "columns", about: "What the list had beside the URL (--keep-columns).",
             { line in
                 line.result.columns.map { columns in
-                    Members(columns.sorted { $0.key < $1.key }.map { ($0.key, Masked.url($0.value)) })
+                    Members(columns.sorted { $0.key < $1.key }.map { ($0.key, $0.value) })
                 }
             }),
     ]
+}
 
-    /// What stands beside an image in an archive: nothing that differs from one export to the next.
-    var sample: JSONText {
-        guard case .object(let members) = json else { return .null }
-        return .object(
-            members.filter { !["path", "outcome", "http_status", "tries", "ended", "host"].contains($0.0) })
+/// Of a list: secrets of URLs are masked.
+extension ColumnValue: Shown {
+    var json: JSONText {
+        switch self {
+        case .text(let text): .url(text)
+        case .json(let json): .raw(json.utf8.elementsEqual("null".utf8) ? json : shownText)
+        }
     }
+
+    /// For a cell.
+    var shownText: String {
+        switch self {
+        case .text(let text): ShownURL.url(text)
+        // In JSON a slash may be escaped.
+        case .json: ShownURL.text(self.text.replacing("\\/", with: "/"))
+        }
+    }
+
+    static var shape: Shape { .any }
 }
 
 extension Blacklist.FailedURL: Record {

@@ -15,6 +15,8 @@ protocol Shown: Sendable {
 /// The shape of the JSON of a type, from which docs/schema.json is written.
 indirect enum Shape: Sendable {
     case integer, number, string, boolean, moment
+    /// What others have written.
+    case any
     case names([String])
     case constant(JSONText)
     case list(any Shown.Type)

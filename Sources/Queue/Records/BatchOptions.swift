@@ -130,7 +130,7 @@ extension BatchOptions: SettingRecord {
             "Options by SDWebImage's names, separated by commas: fromCacheOnly,handleCookies,..."),
         Setting(
             "--refresh-cached", \.refresh, .choice("=stale"), is: .alias,
-            "Revalidate cached images (ETag, Last-Modified); =stale: those that Cache-Control no longer calls fresh."),
+            "Revalidate cached images (ETag, Last-Modified); =stale: those that are no longer fresh."),
         Setting(
             "--allow-invalid-ssl", \.allowsInvalidSSL, .flag, is: .alias, "Accept invalid TLS certificates (INSECURE).",
             foreign: ["-k", "--insecure", "--no-check-certificate", "--check-certificate"]),

@@ -65,6 +65,8 @@ public struct BatchStatus: Sendable, Equatable {
     public var listPath: String
     /// What the list was made of, paths of files or names of pipes; none where it was read as it is.
     package var sources: [String] = []
+    /// Entries of each of its files, if it has several and was read to its end.
+    package var listFiles: [Int] = []
     /// Hex SHA-256 of the first ``listBytes`` bytes of the list.
     public var listHash: String
     /// Bytes of the list up to its last URL that was pushed; all of them once it was read to its end.
@@ -194,6 +196,7 @@ public struct BatchStatus: Sendable, Equatable {
         listBytes = number("length")
         (listHead, listMark) = (fields["head"]?.string ?? "", fields["mark"]?.string ?? "")
         listCopies = fields["copies"]?.string ?? ""
+        listFiles = (fields["files"]?.string ?? "").split(separator: ",").compactMap { Int($0) }
         sources = (fields["sources"]?.string ?? "").split(separator: "\0").map(String.init)
         func name(_ field: String) -> String? { fields[field]?.string.flatMap { $0.isEmpty ? nil : $0 } }
         retryOf = name("retry_of")

@@ -19,8 +19,8 @@ package struct PrefetchJob: Sendable, Equatable {
         /// The list reader found it invalid: it ends `invalidURL` without a try.
         package var isInvalid: Bool
         package var settings: URLSettings?
-        /// Other columns of a table. They stay in the list: jobs do not contain them.
-        package var columns: [String: String]?
+        /// Other columns of the list. They stay in it: jobs do not contain them.
+        package var columns: [String: ColumnValue]?
 
         package init(line: Int, url: String, isInvalid: Bool = false, settings: URLSettings? = nil) {
             self.line = line

@@ -127,11 +127,13 @@ package struct QueueBatches: Sendable {
 
     /// States that the batch has `total` URLs and all are pushed.
     /// * `length`, `hash`: of its list; 0 and empty: unknown.
+    /// * `files`: entries of each of its files, if it has several.
     package func seal(
-        batch: String, total: Int, length: Int = 0, hash: String = ""
+        batch: String, total: Int, length: Int = 0, hash: String = "", files: [Int] = []
     ) async throws(RedisError) -> PushResult {
         let arguments = [
             RedisArgument(batch), RedisArgument(total), RedisArgument(length), RedisArgument(hash),
+            RedisArgument(files.map(String.init).joined(separator: ",")),
         ]
         let reply = try await redis.run(Self.seal, arguments).array ?? []
         let value = reply.last?.string ?? ""

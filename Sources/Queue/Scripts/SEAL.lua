@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- SEAL: the list is complete. Completes the batch if every URL has ended already (also an empty batch).
--- ARGV: batch, total, length and hash of the list or 0 and "".
+-- ARGV: batch, total, length and hash of the list or 0 and "", entries of each of its files or "".
 -- Result: `OK n`, `AT n` with the URLs pushed; `CLOSED why`.
 -- Cost: O(1).
 -- Again: the same.
@@ -12,6 +12,6 @@ if m[3] == '1' then return {'OK', m[1]} end
 if m[2] ~= 'running' then return {'CLOSED', m[2]} end
 if m[1] ~= ARGV[2] then return {'AT', m[1]} end
 redis.call('HSET', batch(id), 'sealed', '1', 'total', ARGV[2], 'open', '0')
-if ARGV[4] ~= '' then redis.call('HSET', batch(id), 'length', ARGV[3], 'hash', ARGV[4]) end
+if ARGV[4] ~= '' then redis.call('HSET', batch(id), 'length', ARGV[3], 'hash', ARGV[4], 'files', ARGV[5]) end
 closeIfComplete(id)
 return {'OK', m[1]}

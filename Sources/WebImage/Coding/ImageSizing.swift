@@ -17,6 +17,12 @@ struct ImageSizing: Equatable {
         case .inside:
             scaled = Self.scaledSize(of: image, to: target, preservesAspectRatio: true, scalesUp: scalesUp)
             canvas = scaled
+        case .shorter:
+            let ratio = Double(min(target.width, target.height)) / Double(min(image.width, image.height))
+            let scale = scalesUp ? ratio : min(1, ratio)
+            scaled = PixelSize(
+                width: Self.rounded(Double(image.width) * scale), height: Self.rounded(Double(image.height) * scale))
+            canvas = scaled
         case .pad:
             scaled = Self.scaledSize(of: image, to: target, preservesAspectRatio: true, scalesUp: scalesUp)
             canvas = target

@@ -150,7 +150,9 @@ package final class LoadPipeline: Sendable {
             let record = CacheRecord(
                 info, original: OriginalImage(found.info), length: body.count, digest: digest,
                 storedAt: WallClock.seconds)
-            try disk.images.store(body, for: CacheKey(request.key), record: record)
+            var validators = HTTPValidators()
+            validators.contentDigest = try original.digest
+            try disk.images.store(body, for: CacheKey(request.key), record: record, validators: validators)
             if request.isDurable { try disk.sync() }
         }
         return LoadResult(
@@ -286,7 +288,7 @@ package final class LoadPipeline: Sendable {
             }
             if decryptor != nil { options.insert(.uninspected) }
             var headers = request.headers
-            if let known = present?.known {
+            if let known = present?.known, !known.conditions.isEmpty {
                 headers += known.conditions
                 options.insert(.conditional)
             }
@@ -342,6 +344,7 @@ package final class LoadPipeline: Sendable {
         var validators = request.validators(of: download) ?? HTTPValidators()
         validators.etag = validators.etag ?? known.etag
         validators.lastModified = validators.lastModified ?? known.lastModified
+        validators.contentDigest = known.contentDigest
         if validators.freshUntil == nil, let end = known.freshUntil {
             // The same lifetime as before, from now on: the file's date is that of the last validation.
             validators.freshUntil =
@@ -375,10 +378,11 @@ package final class LoadPipeline: Sendable {
                     httpStatus: download.statusCode)
             }
         }
+        var contentDigest: Digest?
         if let variant = request.variant {
+            contentDigest = try body.digest
             if variant.keepsOriginal {
-                let digest = try body.digest
-                try publish(body, info, digest, as: CacheKey(request.originalKey), download, request)
+                try publish(body, info, contentDigest, as: CacheKey(request.originalKey), download, request)
                 // One file cannot have two keys.
                 body = ImageBody(try body.bytes)
             }
@@ -401,7 +405,7 @@ package final class LoadPipeline: Sendable {
             kept = MemoryImage(bytes: try body.bytes, info: info, digest: own)
         }
         if goesToDisk {
-            try publish(file, fileInfo, digest, of: original, as: key, download, request)
+            try publish(file, fileInfo, digest, of: original, contentDigest, as: key, download, request)
             if request.isDurable { try disk.sync() }
         }
         // Only now: an image that could not be stored must be retried, not be a hit.
@@ -422,16 +426,20 @@ package final class LoadPipeline: Sendable {
         return format == .jpeg ? min(request.level, .structure) : request.level
     }
 
-    /// * `original`: what it was made of.
+    /// * `original`, `contentDigest`: what it was made of.
     private func publish(
-        _ body: ImageBody, _ info: ImageInfo, _ digest: Digest?, of original: OriginalImage? = nil, as key: CacheKey,
-        _ download: DownloadedImage, _ request: LoadRequest
+        _ body: ImageBody, _ info: ImageInfo, _ digest: Digest?, of original: OriginalImage? = nil,
+        _ contentDigest: Digest? = nil, as key: CacheKey, _ download: DownloadedImage, _ request: LoadRequest
     ) throws(WebImageError) {
         let record = CacheRecord(
             info, original: original, length: body.count, digest: digest, storedAt: WallClock.seconds)
+        var validators = request.validators(of: download)
+        if let contentDigest {
+            validators = validators ?? HTTPValidators()
+            validators?.contentDigest = contentDigest
+        }
         try disk.images.store(
-            body, for: key, record: record, validators: request.validators(of: download),
-            replacing: request.revalidatesHits)
+            body, for: key, record: record, validators: validators, replacing: request.revalidatesHits)
     }
 
     private func verified(

@@ -235,7 +235,7 @@ struct ListImportTests {
         #expect(entries.map(\.line) == Array(2...8))
         #expect(entries.map(\.isInvalid) == [false, false, true, true, false, true, true])
         #expect(entries[4].url == "https://a/b")
-        #expect(entries.allSatisfy { $0.columns == ["k": "v"] })
+        #expect(entries.allSatisfy { $0.columns == ["k": .text("v")] })
         #expect(entries[1].url == "https://a/ü")
     }
 

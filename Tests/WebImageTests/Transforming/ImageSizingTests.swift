@@ -29,6 +29,15 @@ struct ImageSizingTests {
             image: (10_000, 1), target: (100, 100), fit: .inside, up: false, scaled: (100, 1), canvas: (100, 1),
             box: (0, 0, 10_000, 1)),
         Case(
+            image: (400, 300), target: (100, 100), fit: .shorter, up: false, scaled: (133, 100), canvas: (133, 100),
+            box: (0, 0, 400, 300)),
+        Case(
+            image: (30, 40), target: (100, 100), fit: .shorter, up: false, scaled: (30, 40), canvas: (30, 40),
+            box: (0, 0, 30, 40)),
+        Case(
+            image: (30, 40), target: (120, 90), fit: .shorter, up: true, scaled: (90, 120), canvas: (90, 120),
+            box: (0, 0, 30, 40)),
+        Case(
             image: (400, 300), target: (100, 100), fit: .cover, up: false, scaled: (100, 100), canvas: (100, 100),
             box: (50, 0, 350, 300)),
         Case(
@@ -74,7 +83,16 @@ struct ImageSizingTests {
                         let (width, height) = (sizing.right - sizing.left, sizing.bottom - sizing.top)
                         #expect(sizing.left >= 0 && sizing.right <= Double(image.0) && width > 0, "\(image) \(target)")
                         #expect(sizing.top >= 0 && sizing.bottom <= Double(image.1) && height > 0)
-                        #expect(1...target.0 ~= sizing.scaled.width && 1...target.1 ~= sizing.scaled.height)
+                        let scaled = sizing.scaled
+                        if fit == .shorter {
+                            let least = min(target.0, target.1)
+                            #expect(
+                                up
+                                    ? min(scaled.width, scaled.height) == least
+                                    : min(scaled.width, scaled.height) <= least)
+                        } else {
+                            #expect(1...target.0 ~= scaled.width && 1...target.1 ~= scaled.height)
+                        }
                         #expect(up || sizing.scaled.width <= image.0 && sizing.scaled.height <= image.1)
                         #expect(fit != .pad || (sizing.canvas.width, sizing.canvas.height) == target)
                         #expect(fit != .cover || !up || (sizing.scaled.width, sizing.scaled.height) == target)

@@ -1,0 +1,64 @@
+internal import FoundationEssentials
+
+/// `00000_stats.json`: the counts of a shard, under img2dataset's names. It gets its name last: a shard with it is whole.
+struct ShardStats: Codable, Equatable {
+    /// Lines.
+    var count = 0
+    var successes = 0
+    var failedToDownload = 0
+    var failedToResize = 0
+    /// Seconds, those of the batch.
+    var duration: Double
+    /// Seconds since 1970, those of the batch.
+    var startTime: Double, endTime: Double
+    /// Lines by `success`, or why there is no image.
+    var statusDict: [String: Int] = [:]
+    /// The batch whose lines these are, lines of a shard, and how its images were changed.
+    var batch: String, perShard: Int, images: String
+
+    private enum CodingKeys: String, CodingKey {
+        case count, successes, failedToDownload = "failed_to_download", failedToResize = "failed_to_resize", duration
+        case startTime = "start_time", endTime = "end_time", statusDict = "status_dict", batch
+        case perShard = "per_shard", images
+    }
+
+    init(_ batch: ShardBatch, perShard: Int) {
+        (self.batch, self.perShard, images) = (batch.id, perShard, batch.images)
+        let (start, end) = (batch.start, batch.end)
+        startTime = Double(start) / 1000
+        endTime = Double(max(start, end)) / 1000
+        duration = Double(max(0, end - start)) / 1000
+    }
+
+    /// Nil of what is none of these.
+    init?(_ bytes: [UInt8]) {
+        guard let stats = try? JSONDecoder().decode(ShardStats.self, from: Data(bytes)) else { return nil }
+        self = stats
+    }
+
+    mutating func add(_ sample: ShardSample) {
+        count += 1
+        switch sample.status {
+        case .success: successes += 1
+        case .failedToDownload: failedToDownload += 1
+        case .failedToResize: failedToResize += 1
+        }
+        statusDict[sample.message ?? sample.status.rawValue, default: 0] += 1
+    }
+
+    var bytes: [UInt8] {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+        return Array((try? encoder.encode(self)) ?? Data()) + [UInt8(ascii: "\n")]
+    }
+
+    /// Whether both are of the same lines, cut and changed in the same way.
+    func isOfShard(of other: ShardStats) -> Bool {
+        batch == other.batch && perShard == other.perShard && images == other.images
+    }
+
+    /// Whether the lines ended in the same way.
+    func hasCounts(of other: ShardStats) -> Bool {
+        isOfShard(of: other) && count == other.count && statusDict == other.statusDict
+    }
+}

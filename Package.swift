@@ -50,6 +50,7 @@ let package = Package(
         .systemLibrary(name: "CCares"),
         .systemLibrary(name: "CCrypto"),
         .systemLibrary(name: "CZlib"),
+        .systemLibrary(name: "CPCRE2"),
         .target(name: "CLinux", cSettings: cSettings),
         .target(
             name: "CImageCodec", cSettings: cSettings,
@@ -63,7 +64,7 @@ let package = Package(
             name: "prefetch-codec", dependencies: ["CCodecChild"], cSettings: cSettings, linkerSettings: withoutSwift),
 
         .target(name: "Threading", dependencies: ["CLinux"], swiftSettings: settings),
-        .target(name: "PrefetchModel", swiftSettings: settings),
+        .target(name: "PrefetchModel", dependencies: ["CPCRE2"], swiftSettings: settings),
         .target(
             name: "WebImage",
             dependencies: [

@@ -1,12 +1,15 @@
 /// Maps a URL to its cache key (SDWebImageManager's `cacheKeyFilter`), in a form that every worker follows.
 public struct CacheKeyFilter: Sendable, Equatable, CustomStringConvertible {
     /// The kinds of filters.
-    package enum Kind: Sendable, Equatable {
+    private enum Kind: Sendable, Equatable {
         case url, withoutQuery
-        case substitution(pattern: String, replacement: String)
+        case substitution(BytePattern, PatternReplacement)
     }
 
-    package let kind: Kind
+    /// The longest key, in bytes: that of the longest URL.
+    private static let longest = 65_536
+
+    private let kind: Kind
 
     /// The whole URL, byte for byte: SDWebImage's absoluteString.
     public static let url = CacheKeyFilter(kind: .url)
@@ -15,29 +18,57 @@ public struct CacheKeyFilter: Sendable, Equatable, CustomStringConvertible {
 
     private init(kind: Kind) { self.kind = kind }
 
-    /// Replaces every match of a regular expression.
-    /// - Throws: `invalidConfiguration` if the expression is empty or invalid.
+    /// Replaces every match of a regular expression, in Perl's syntax (PCRE2) and over bytes.
+    ///
+    /// In the replacement `$1` or `\1` is a group, `${name}` a named one and `$0` the match; `$$` is a dollar, and a backslash takes the next
+    /// character as itself.
+    /// - Throws: `invalidConfiguration` with the place of what is wrong.
     public init(replacing pattern: String, with replacement: String) throws(WebImageError) {
-        guard !pattern.isEmpty, (try? Regex(pattern)) != nil else {
-            throw WebImageError(.invalidConfiguration, "'\(pattern)' is not a regular expression")
+        guard !pattern.isEmpty else {
+            throw WebImageError(.invalidConfiguration, "an empty text is not a regular expression to replace")
         }
-        kind = .substitution(pattern: pattern, replacement: replacement)
+        let compiled = try BytePattern(pattern)
+        kind = .substitution(compiled, try PatternReplacement(replacement, in: compiled))
     }
 
-    /// Parses `url`, `without-query` or `s/pattern/replacement/` (any character may replace the slash); nil for anything else, including an
-    /// invalid regular expression.
+    /// Parses `url`, `without-query` or `s/pattern/replacement/`; nil for anything else, including an invalid regular expression.
     public init?(_ text: String) {
-        switch text {
-        case "url": self = .url
-        case "without-query": self = .withoutQuery
-        default:
-            guard text.first == "s", let separator = text.dropFirst().first else { return nil }
-            let parts = text.dropFirst(2).split(separator: separator, omittingEmptySubsequences: false)
-            guard parts.count == 3, parts[2].isEmpty,
-                let filter = try? CacheKeyFilter(replacing: String(parts[0]), with: String(parts[1]))
-            else { return nil }
-            self = filter
+        guard let filter = try? CacheKeyFilter(text: text) else { return nil }
+        self = filter
+    }
+
+    /// Parses the text of an option. Any character may stand for the slash; behind a backslash it does not end its part.
+    /// - Throws: `invalidConfiguration`.
+    package init(text: String) throws(WebImageError) {
+        if text.hasBytes(of: "url") {
+            self = .url
+        } else if text.hasBytes(of: "without-query") {
+            self = .withoutQuery
+        } else {
+            guard text.startsWithBytes(of: "s"), let separator = text.dropFirst().unicodeScalars.first,
+                case let parts = Self.parts(text.unicodeScalars.dropFirst(2), separator), parts.count == 3,
+                parts[2].isEmpty
+            else {
+                throw WebImageError(
+                    .invalidConfiguration, "'\(text)' is not url, without-query or s/REGEX/REPLACEMENT/")
+            }
+            try self.init(replacing: parts[0], with: parts[1])
         }
+    }
+
+    /// What is between separators. A backslash before one stays: in a pattern and in a replacement it makes any such character itself.
+    private static func parts(_ text: Substring.UnicodeScalarView, _ separator: Unicode.Scalar) -> [String] {
+        var parts = [String.UnicodeScalarView()]
+        var isEscaped = false
+        for scalar in text {
+            if scalar == separator, !isEscaped {
+                parts.append(String.UnicodeScalarView())
+            } else {
+                parts[parts.count - 1].append(scalar)
+            }
+            isEscaped = scalar == "\\" && !isEscaped
+        }
+        return parts.map { String($0) }
     }
 
     /// The text of ``init(_:)``.
@@ -46,22 +77,44 @@ public struct CacheKeyFilter: Sendable, Equatable, CustomStringConvertible {
         case .url: return "url"
         case .withoutQuery: return "without-query"
         case .substitution(let pattern, let replacement):
-            let separators = ["/", "|", "#", "~", "!", "\u{1}"]
-            let separator = separators.first { !pattern.contains($0) && !replacement.contains($0) } ?? "\u{2}"
-            return ["s", pattern, replacement, ""].joined(separator: separator)
+            let parts = [pattern.description, replacement.description]
+            let separators: [Unicode.Scalar] = ["/", "|", "#", "~", "!", "\u{1}"]
+            let separator =
+                separators.first { separator in
+                    parts.allSatisfy { Self.parts($0.unicodeScalars[...], separator).count == 1 }
+                } ?? "\u{2}"
+            return (["s"] + parts + [""]).joined(separator: "\(separator)")
         }
     }
 
     /// The key of a URL.
-    public func key(for url: String) -> String {
+    /// - Throws: `invalidURL` if the pattern takes more steps on this URL than it may, or the key is too long.
+    public func key(for url: String) throws(WebImageError) -> String {
         switch kind {
         case .url: return url
         case .withoutQuery:
             let end = url.utf8.firstIndex { $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "#") }
             return end.map { String(url[..<$0]) } ?? url
         case .substitution(let pattern, let replacement):
-            guard let regex = try? Regex(pattern).matchingSemantics(.unicodeScalar) else { return url }
-            return url.replacing(regex, with: replacement)
+            return try Self.replacing(pattern, replacement, in: url)
         }
+    }
+
+    private static func replacing(
+        _ pattern: BytePattern, _ replacement: PatternReplacement, in url: String
+    ) throws(WebImageError) -> String {
+        var key: [UInt8] = []
+        var end = 0
+        try pattern.search(url) { bytes, match in
+            key += bytes[end..<match.span.lowerBound]
+            replacement.append(match, of: bytes, to: &key)
+            end = match.span.upperBound
+            return key.count <= longest
+        }
+        key += url.utf8.dropFirst(end)
+        guard key.count <= longest else {
+            throw WebImageError(.invalidURL, "the pattern \(pattern) makes a cache key of more than \(longest) bytes")
+        }
+        return String(decoding: key, as: UTF8.self)
     }
 }

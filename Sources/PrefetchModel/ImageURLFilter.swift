@@ -3,7 +3,8 @@ public protocol ImageURLFilter: Sendable {
     /// Judges a URL. Called on the downloader's thread, so it must be quick.
     /// - Parameter url: http or https, without credentials.
     /// - Returns: why it may not be requested; nil: it may. The URL then ends as `filtered`.
-    func refusal(of url: String) -> String?
+    /// - Throws: the error with which the URL ends, if the filter cannot judge it.
+    func refusal(of url: String) throws(WebImageError) -> String?
 }
 
 /// Host names, in lower case, or `*.domain` for all names below a domain.
@@ -44,7 +45,11 @@ public struct HostFilter: ImageURLFilter, Equatable, CustomStringConvertible {
         _ allowed: [String]?, _ denied: [String]?, _ patterns: [String]?
     ) -> [any ImageURLFilter] {
         let hosts = HostFilter(allowed: HostPatterns(allowed ?? []), denied: HostPatterns(denied ?? []))
-        let others = (patterns ?? []).compactMap { try? PatternFilter($0) }
+        let others = (patterns ?? []).map { pattern -> any ImageURLFilter in
+            do throws(WebImageError) { return try PatternFilter(pattern) } catch {
+                return NothingFilter(message: error.message)
+            }
+        }
         return hosts == HostFilter() ? others : [hosts] + others
     }
 
@@ -65,26 +70,30 @@ public struct HostFilter: ImageURLFilter, Equatable, CustomStringConvertible {
     }
 }
 
-/// Allows URLs in which a regular expression has a match.
+/// Allows URLs in which a regular expression, in Perl's syntax (PCRE2) and over bytes, has a match.
 public struct PatternFilter: ImageURLFilter, Equatable, CustomStringConvertible {
+    private let compiled: BytePattern
+
     /// The regular expression.
-    public let pattern: String
+    public var pattern: String { compiled.description }
 
     /// Takes a regular expression.
     /// - Throws: `invalidConfiguration` if it is none.
-    public init(_ pattern: String) throws(WebImageError) {
-        guard (try? Regex(pattern)) != nil else {
-            throw WebImageError(.invalidConfiguration, "'\(pattern)' is not a regular expression")
-        }
-        self.pattern = pattern
-    }
+    public init(_ pattern: String) throws(WebImageError) { compiled = try BytePattern(pattern) }
 
     /// The option that makes it: `--url-filter jpg$`.
     public var description: String { "--url-filter \(pattern)" }
 
     /// Judges a URL.
-    public func refusal(of url: String) -> String? {
-        guard let regex = try? Regex(pattern).matchingSemantics(.unicodeScalar) else { return nil }
-        return url.contains(regex) ? nil : "the URL does not match \(pattern)"
+    /// - Throws: `invalidURL` if the expression takes more steps on it than it may.
+    public func refusal(of url: String) throws(WebImageError) -> String? {
+        try compiled.matches(url) ? nil : "the URL does not match \(pattern)"
     }
+}
+
+/// Allows nothing: what a pattern that another version took, and this one does not, would allow is not known.
+private struct NothingFilter: ImageURLFilter {
+    let message: String
+
+    func refusal(of url: String) -> String? { message }
 }

@@ -37,6 +37,19 @@ package struct SettingKind<Value: Sendable & Equatable>: Sendable {
         }
     }
 
+    /// A value of one word.
+    /// * `reading`: throws what is wrong with it.
+    package init(
+        _ placeholder: String, reading: @escaping @Sendable (String) throws(WebImageError) -> Value,
+        _ text: @escaping @Sendable (Value) -> String
+    ) {
+        self.init(SettingForm(placeholder: placeholder), { [text($0)] }) { words in
+            do throws(WebImageError) { return .value(try reading(words.last ?? "")) } catch {
+                return .fault(.message(error.message))
+            }
+        }
+    }
+
     /// A value within a range.
     private init(
         _ placeholder: String, _ range: ClosedRange<Value>, _ noun: String,
@@ -161,6 +174,21 @@ extension SettingKind where Value == [String] {
                 return .fault(.message("it takes \(mostBytes) bytes in all"))
             }
             return .value(all)
+        }
+    }
+
+    /// Texts of which each is read by itself.
+    /// * `most`: how many there may be.
+    /// * `check`: throws what is wrong with one.
+    package static func texts(
+        _ placeholder: String, most: Int, check: @escaping @Sendable (String) throws(WebImageError) -> Void
+    ) -> SettingKind {
+        SettingKind(SettingForm(placeholder: placeholder, isRepeated: true), { $0 }) { words in
+            guard words.count <= most else { return .fault(.message("it can be given \(most) times")) }
+            do throws(WebImageError) { for word in words { try check(word) } } catch {
+                return .fault(.message(error.message))
+            }
+            return .value(words)
         }
     }
 }

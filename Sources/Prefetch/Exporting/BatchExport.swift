@@ -98,7 +98,7 @@ package struct BatchExport: Sendable {
                         case .lines: Self.name(line.line, entry.format, width: width, isSharded: isSharded)
                         case .tree: TreeName.path(of: line.url, entry.format)
                         case .sdWebImage(let layout):
-                            try Self.sdWebImageName(rules[line.batch].key(for: line.url), layout)
+                            try Self.sdWebImageName(rules[line.batch], line.url, layout)
                         }
                     try folder.add(entry, as: name)
                 } else {
@@ -154,8 +154,12 @@ package struct BatchExport: Sendable {
     }
 
     private static func sdWebImageName(
-        _ key: String, _ layout: SDWebImageFileName.Layout
+        _ rule: CacheKeyRule, _ url: String, _ layout: SDWebImageFileName.Layout
     ) throws(PrefetchError) -> String {
+        let key: String
+        do throws(WebImageError) { key = try rule.sdWebImageKey(for: url) } catch {
+            throw PrefetchError(.configuration, error.message)
+        }
         guard let name = SDWebImageFileName.name(forKey: key, layout: layout) else {
             throw PrefetchError(
                 .configuration, "this machine's OpenSSL has no MD5, of which SDWebImage makes its names",
@@ -204,7 +208,8 @@ package struct BatchExport: Sendable {
                 continue
             }
             do throws(WebImageError) {
-                let entry = try disk.find(forKey: rules[line.batch].key(for: line.url), atLeast: .none)
+                let key = try rules[line.batch].key(for: line.url, line.settings)
+                let entry = try disk.find(forKey: key, atLeast: .none)
                 if entry == nil { miss(line) }
                 found.append((line, entry))
             } catch {

@@ -20,6 +20,8 @@ package struct BatchResults: Sendable {
         package var cache: BatchCache?
         /// The other columns of the list.
         package var columns: [String: ColumnValue]?
+        /// Its own settings, of which its key may be made.
+        package var settings: URLSettings?
 
         package init(line: Int, url: String, outcome: PrefetchOutcome?) {
             self.line = line
@@ -67,7 +69,7 @@ package struct BatchResults: Sendable {
                 (line.cache, line.batch) = (result.cache, index)
                 guard line.outcome?.isSkipped == true else { break }
             }
-            line.columns = entry.columns
+            (line.columns, line.settings) = (entry.columns, entry.settings)
             return try await body(line)
         }
     }

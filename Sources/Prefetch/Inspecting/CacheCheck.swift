@@ -34,7 +34,8 @@ package struct CacheCheck: Sendable {
             index += 1
             guard let outcome = PrefetchOutcome(code: block.outcomes[place]), !outcome.isSkipped else { return true }
             let home = block.caches[block.places.isEmpty ? 0 : block.places[place]]
-            if cache.existingPath(forKey: rule.key(for: entry.url)) != nil {
+            let key = try? rule.key(for: entry.url, entry.settings)
+            if let key, cache.existingPath(forKey: key) != nil {
                 result.present += 1
             } else if let home, home.id != own {
                 result.elsewhere[home, default: 0] += 1

@@ -42,7 +42,9 @@ package struct ListSurvey: Sendable {
         var known: Set<Int> = []
         var counts: [ByteText: Int] = [:]
         try await list.forEach { entry async throws(PrefetchError) in
-            guard !entry.isInvalid, let url = try? RequestURL(entry.url) else {
+            guard !entry.isInvalid, let url = try? RequestURL(entry.url),
+                let key = try? rule.key(for: entry.url, entry.settings)
+            else {
                 invalid += 1
                 return true
             }
@@ -53,7 +55,6 @@ package struct ListSurvey: Sendable {
             } else {
                 urlsOfOtherHosts += 1
             }
-            let key = rule.key(for: entry.url)
             let hash = ByteText(key).hashValue
             if known.contains(hash) {
                 duplicates += 1

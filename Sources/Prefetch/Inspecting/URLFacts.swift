@@ -80,7 +80,7 @@ package struct URLFacts: Sendable {
         do throws(WebImageError) {
             // What the newest batch stores comes first.
             let changed = statuses.filter { $0.options.storedVariant != nil }
-            let keys = changed.map { CacheKeyRule($0.options).key(for: url) }
+            let keys = changed.compactMap { try? CacheKeyRule($0.options).key(for: url) }
             for key in statuses.first?.options.storedVariant == nil ? [key] + keys : keys + [key] {
                 facts.image = try cache?.images.find(CacheKey(key), atLeast: .none)
                 if facts.image != nil { break }

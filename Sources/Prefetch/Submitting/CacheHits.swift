@@ -39,10 +39,9 @@ package struct CacheHits: Sendable {
     private func report(_ job: PrefetchJob, of batch: BatchIdentity) -> QueueReports.Report? {
         var settled: [SettledEntry] = []
         for (position, entry) in job.entries.enumerated() where isAsked(entry) {
-            let key = CacheKey(rule.key(for: entry.url))
-            guard let found = try? disk.images.find(key, atLeast: options.validate), !found.needsVerification else {
-                continue
-            }
+            guard let key = try? rule.key(for: entry.url, entry.settings),
+                let found = try? disk.images.find(CacheKey(key), atLeast: options.validate), !found.needsVerification
+            else { continue }
             settled.append(SettledEntry(position: position, outcome: .hit))
         }
         guard !settled.isEmpty else { return nil }

@@ -26,8 +26,10 @@ final class BatchContexts: Sendable {
 
     subscript(batch: BatchIdentity) -> BatchContext? { contexts.withLock { $0[batch] } }
 
-    func key(of url: String, in batch: BatchIdentity) -> CacheKey {
-        CacheKey(self[batch]?.images.keyRule.key(for: url) ?? url)
+    /// The key of an entry's image; nil: it has none, or its batch is not known here any more.
+    func key(of entry: PrefetchJob.Entry, in batch: BatchIdentity) -> CacheKey? {
+        guard let rule = self[batch]?.images.keyRule else { return nil }
+        return (try? rule.key(for: entry.url, entry.settings)).map { CacheKey($0) }
     }
 
     /// Nil if Redis has no such batch, or a later one of the same id.

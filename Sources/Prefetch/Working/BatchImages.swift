@@ -23,9 +23,13 @@ struct BatchImages: Sendable {
     }
 
     /// A load of the image as the batch stores it.
+    /// * `key`: of what is stored.
     /// * `settings`: of its line.
-    func request(_ url: String, _ settings: URLSettings?) -> LoadRequest {
-        var request = LoadRequest(url: url, key: originalRule.key(for: url))
+    /// - Throws: as ``CacheKeyRule/key(for:_:)``.
+    func request(_ url: String, key: String, _ settings: URLSettings?) throws(WebImageError) -> LoadRequest {
+        // A key takes as long as its pattern, so it is made once where it is that of what is fetched.
+        let original = recipe == nil ? key : try originalRule.key(for: url, settings)
+        var request = LoadRequest(url: url, key: original)
         if let recipe { request.apply(recipe) }
         (request.rules, request.settings) = (headerRules, self.settings)
         if let own = settings?.rules, !own.isEmpty {

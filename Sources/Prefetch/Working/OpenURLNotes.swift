@@ -38,7 +38,7 @@ extension OpenURLNote {
     }
 
     private init(_ run: JobRun, _ position: Int, _ download: DownloadState?, of worker: WorkerContext) {
-        let (batch, url) = (run.claim.batch, run.claim.job.entries[position].url)
+        let (batch, entry) = (run.claim.batch, run.claim.job.entries[position])
         let claimed = Int((ContinuousClock.now - run.claimedAt) / .milliseconds(1))
         self.init(
             batch: batch.id, index: run.claim.job.base + position, state: .claimed, claimed: claimed, elapsed: claimed)
@@ -60,8 +60,8 @@ extension OpenURLNote {
             state = .paused
             detail = message
         } else if position <= run.startedThrough {
-            let key = worker.batches.key(of: url, in: batch)
-            if let seconds = worker.manager.cache.transfers.secondsWaiting(for: key) {
+            let key = worker.batches.key(of: entry, in: batch)
+            if let key, let seconds = worker.manager.cache.transfers.secondsWaiting(for: key) {
                 state = .locked
                 elapsed = Int(seconds * 1000)
             } else {

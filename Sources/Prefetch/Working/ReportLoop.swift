@@ -156,7 +156,7 @@ final class ReportLoop {
         let lost = worker.jobs.reopenDownloads()
         if !lost.isEmpty {
             let (cache, keys) = (
-                worker.manager.cache.disk, lost.map { worker.batches.key(of: $0.entry.url, in: $0.batch) }
+                worker.manager.cache.disk, lost.compactMap { worker.batches.key(of: $0.entry, in: $0.batch) }
             )
             await worker.manager.pool.run { for key in keys { _ = try? cache.images.remove(key) } }
         }

@@ -13,6 +13,10 @@ struct URLRun: Sendable {
     let job: JobWork
     let position: Int
     let entry: PrefetchJob.Entry
+    /// The key of what is stored. Made once: a pattern may take its time.
+    private let key: String
+    /// Why it has none.
+    private let keyObjection: String?
     /// Whether it is on the blacklist and has lapsed.
     var hasLapsed = false
 
@@ -20,18 +24,23 @@ struct URLRun: Sendable {
         self.job = job
         self.position = position
         self.entry = entry
+        do throws(WebImageError) {
+            key = try job.batch.images.keyRule.key(for: entry.url, entry.settings)
+            keyObjection = nil
+        } catch {
+            (key, keyObjection) = ("", error.message)
+        }
     }
 
     private var worker: WorkerContext { job.worker }
     private var batch: BatchContext { job.batch }
-    private var key: String { batch.images.keyRule.key(for: entry.url) }
 
     // MARK: Before its turn
 
-    /// The outcome if the list's reader found it invalid.
+    /// The outcome if the list's reader found it invalid, or it can have no key.
     func invalid() -> SettledEntry? {
-        guard entry.isInvalid else { return nil }
-        return failed(.invalidURL, detail: URLLines.objection(to: entry.url))
+        if entry.isInvalid { return failed(.invalidURL, detail: URLLines.objection(to: entry.url)) }
+        return keyObjection.map { failed(.invalidURL, detail: $0) }
     }
 
     /// Whether a hit needs more than its presence in the cache.
@@ -130,7 +139,12 @@ struct URLRun: Sendable {
 
     /// Loads it, again after a fault of the disk.
     private nonisolated(nonsending) func load(_ identity: String) async -> Doubt? {
-        let (worker, request, trial) = (worker, request(), StoreTrial(job: job, position: position))
+        let (worker, trial) = (worker, StoreTrial(job: job, position: position))
+        let request: LoadRequest
+        do throws(WebImageError) { request = try self.request() } catch {
+            end(identity, settled(.invalidURL, error))
+            return nil
+        }
         var step = await trial.begin()
         while case .go = step, !Task.isCancelled, await worker.faults.mayStart(job.permit), worker.network.fault == nil
         {
@@ -156,9 +170,9 @@ struct URLRun: Sendable {
 
     /// The batch's settings, then the line's own.
     @inline(never)
-    private func request() -> LoadRequest {
+    private func request() throws(WebImageError) -> LoadRequest {
         let worker = worker
-        var request = batch.images.request(entry.url, entry.settings)
+        var request = try batch.images.request(entry.url, key: key, entry.settings)
         // Rules need a size.
         request.level = request.rules == nil ? job.level : max(job.level, .header)
         request.unverifiable = batch.options.unverifiable

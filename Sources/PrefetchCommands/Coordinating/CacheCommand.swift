@@ -95,7 +95,7 @@ struct CachePathCommand: ParsableCommand {
         let disk = try options.open(readOnly)
         var isComplete = true
         func tell(_ url: String) {
-            if let path = disk.existingPath(forKey: options.rule.key(for: url)) {
+            if let key = try? options.rule.key(for: url), let path = disk.existingPath(forKey: key) {
                 if !missing { Console.print(path) }
             } else {
                 isComplete = false

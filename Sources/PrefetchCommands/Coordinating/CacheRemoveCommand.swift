@@ -46,7 +46,7 @@ struct CacheRemoveCommand: ParsableCommand {
         var removed = 0
         var missing = 0
         try URLWords.forEach(urls, empty) { url in
-            if try disk.images.remove(CacheKey(options.rule.key(for: url))) {
+            if try disk.images.remove(CacheKey(try options.rule.key(for: url))) {
                 removed += 1
             } else {
                 missing += 1

@@ -124,7 +124,7 @@ struct ImportCommand: AsyncParsableCommand {
         let bytes = try Self.read(path, most: largest)
         let disk = try CacheOpening.forWriting(options.directory, storage.record.prepareCache())
         for warning in disk.warnings { Console.note("warning: \(warning)") }
-        let key = options.rule.key(for: url)
+        let key = try options.rule.key(for: url)
         do throws(WebImageError) {
             try disk.images.storeVerified(bytes, forKey: key, level: images.record.validate)
         } catch {

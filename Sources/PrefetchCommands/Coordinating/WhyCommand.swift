@@ -55,7 +55,7 @@ struct WhyCommand: AsyncParsableCommand {
 
     func run() async throws {
         guard !oldest, let url = subject else { return try await tellOldest() }
-        let key = self.key.record.cacheKey.key(for: url)
+        let key = try CacheKeyRule.filter(self.key.record.cacheKey).key(for: url)
         try await Session.with(location, readsOnly: true) { session in
             let folder = location.cacheFolder
             let cache = if let folder { try CacheOpening.forReading(folder) } else { nil as DiskCache? }

@@ -27,7 +27,7 @@ enum MachineDiagnostics {
     /// Names and versions, without the many that libcurl includes.
     private static var libraries: String {
         let curl = TransportFacts.versions.split(separator: " ").prefix(2).joined(separator: " ")
-        return "\(curl), \(RedisLibrary.version), \(CodecLibraries.versions)"
+        return "\(curl), \(RedisLibrary.version), \(PatternLibrary.version), \(CodecLibraries.versions)"
     }
 
     /// The formats whose libraries are loaded when they are needed.

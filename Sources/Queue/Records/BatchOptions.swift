@@ -137,8 +137,9 @@ extension BatchOptions: SettingRecord {
         Setting(
             "--cache-key", \.cacheKey,
             SettingKind(
-                "rule", rule: "is url, without-query or s/REGEX/REPLACEMENT/", { CacheKeyFilter($0) }, { "\($0)" }),
-            "Cache key of a URL: url, without-query or s/REGEX/REPLACEMENT/."),
+                "rule", reading: { text throws(WebImageError) in try CacheKeyFilter(text: text) }, { "\($0)" }),
+            "Cache key of a URL: url, without-query or s/REGEX/REPLACEMENT/.",
+            more: "Perl's syntax (PCRE2), over bytes; $1 or \\1 is a group, $0 the match, $$ a dollar."),
     ].section("Cache use")
 
     private static let checks: [Setting<BatchOptions>] = [

@@ -112,7 +112,8 @@ extension RequestSettings: SettingRecord {
             "--allow-host", \.allowHosts, .hosts, "Request these hosts only: example.org, *.example.org. Repeatable."),
         Setting("--deny-host", \.denyHosts, .hosts, "Request nothing of a host or *.domain. Repeatable."),
         Setting(
-            "--url-filter", \.urlFilters, .patterns, "Request only URLs that match. Repeatable: all have to."),
+            "--url-filter", \.urlFilters, .patterns, "Request only URLs that match. Repeatable: all have to.",
+            more: "Perl's syntax (PCRE2), over bytes. A URL on which it takes a million steps ends as invalidURL."),
     ].section("Requests")
 }
 
@@ -137,6 +138,6 @@ extension SettingKind where Value == [String] {
     }
 
     package static var patterns: SettingKind {
-        .texts("regex", rule: "takes a regular expression") { (try? PatternFilter($0)) != nil }
+        .texts("regex", most: 16) { pattern throws(WebImageError) in _ = try PatternFilter(pattern) }
     }
 }

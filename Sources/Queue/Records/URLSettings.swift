@@ -62,6 +62,13 @@ package final class URLSettings: Sendable, Equatable {
         var rules: [String: [String]]?
     }
 
+    /// What decides besides the URL which bytes arrive, as one line of JSON: its headers and mirrors; nil: nothing does.
+    package var source: String? {
+        guard !headers.isEmpty || !mirrors.isEmpty else { return nil }
+        let named = Dictionary(headers.map { ($0.name, $0.value) }) { first, _ in first }
+        return URLSettings(options: [], headers: headers.isEmpty ? nil : named, sha256: nil, mirrors: mirrors)?.text
+    }
+
     package static func == (lhs: URLSettings, rhs: URLSettings) -> Bool { lhs.text == rhs.text }
 
     /// Whether a hit needs more than its presence in the cache.

@@ -74,12 +74,16 @@ package final class RequestProfile: Sendable {
 
     /// Why a URL may not be requested, by the filters.
     func refusal(of request: RequestURL) -> WebImageError? {
-        for (filter, reason) in filters {
-            if let message = filter.refusal(of: request.text) {
-                return WebImageError(.refused, message, reason: reason)
+        do throws(WebImageError) {
+            for (filter, reason) in filters {
+                if let message = try filter.refusal(of: request.text) {
+                    return WebImageError(.refused, message, reason: reason)
+                }
             }
+            return nil
+        } catch {
+            return error
         }
-        return nil
     }
 
     /// Applies filter and modifier to a request; nil headers if there is neither.

@@ -503,3 +503,8 @@ int clinux_terminal_size(int fd, int *columns, int *rows) {
     *rows = size.ws_row;
     return 0;
 }
+
+int64_t clinux_find(const void *bytes, size_t count, const void *part, size_t part_count) {
+    const char *found = memmem(bytes, count, part, part_count);
+    return found ? found - (const char *)bytes : -1;
+}

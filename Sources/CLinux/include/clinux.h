@@ -79,6 +79,9 @@ int64_t clinux_fs_magic(int fd);
 pid_t clinux_spawn(const char *path, char *const argv[], char *const envp[], const int fds[3],
                    const int keep_fds[2], int work_dir, int death_signal, int own_group);
 
+/// memmem(3), in linear time: where `part` is first in `bytes`, or -1.
+int64_t clinux_find(const void *bytes, size_t count, const void *part, size_t part_count);
+
 /// Macros of wait(2).
 int clinux_wexited(int status);
 int clinux_wexitstatus(int status);

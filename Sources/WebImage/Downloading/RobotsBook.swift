@@ -1,33 +1,7 @@
 /// The robots.txt files of a downloader's sites, read once per site and User-Agent before other requests. Used only on the downloader's
 /// thread.
 final class RobotsBook {
-    private struct Page {
-        var verdict: Verdict
-        var expires: Double
-
-        /// What the site's `Crawl-delay` allows.
-        var requestsPerSecond: Double? {
-            guard case .rules(let rules) = verdict else { return nil }
-            return rules.delay.map { 1 / $0 }
-        }
-
-        func refusal(of request: RequestURL) -> WebImageError? {
-            switch verdict {
-            case .rules(let rules):
-                rules.allow(request.target)
-                    ? nil
-                    : WebImageError(.refused, "robots.txt of \(request.host) does not allow it", reason: .robots)
-            case .unreadable(let reason):
-                WebImageError(
-                    .refused, "robots.txt of \(request.host) cannot be read: \(reason)", reason: .unreadableRobots)
-            }
-        }
-    }
-
-    private enum Verdict {
-        case rules(RobotsRules)
-        case unreadable(String)
-    }
+    private typealias Page = RobotsPages.Page
 
     enum Answer {
         /// * `rate`: requests per second that the site asks for; nil: it does not.
@@ -44,10 +18,9 @@ final class RobotsBook {
 
     /// Seconds until a file expires (RFC 9309, section 2.4: at most a day), and one that could not be read.
     private static let kept = 3600.0, unreadableLifetime = 60.0
-    private static let maxSites = 10_000
     /// Whether processes share the files: one of them reads each for all.
     private let isShared: Bool
-    private var pages: [RobotsSite: Page] = [:]
+    private var pages = RobotsPages()
     /// Sites to request from other processes, and those to request again, by time.
     private var wanted: Set<RobotsSite> = []
     private var later: [RobotsSite: Double] = [:]
@@ -62,7 +35,7 @@ final class RobotsBook {
     func admit(_ operation: DownloadOperation, at place: QueuePlace, now: Double) -> Answer {
         let site = Self.site(of: operation)
         if waiting[site] == nil {
-            guard let page = pages[site], page.expires > now else {
+            guard let page = pages.page(of: site), page.expires > now else {
                 waiting[site] = [(operation, place)]
                 held.insert(ObjectIdentifier(operation))
                 guard isShared else { return .read(site) }
@@ -92,8 +65,7 @@ final class RobotsBook {
     }
 
     private func keep(_ page: Page, of site: RobotsSite, now: Double) -> [Released] {
-        if pages.count >= Self.maxSites { pages = [:] }
-        pages[site] = page
+        pages.keep(page, of: site)
         // A connection failure says nothing about the rules: the request itself will fail.
         let isKnown = page.expires > now
         return (waiting.removeValue(forKey: site) ?? []).map { operation, place in
@@ -109,10 +81,10 @@ final class RobotsBook {
         let allowed = Page(verdict: .rules(.none), expires: now + Self.kept)
         switch result {
         case .success(let file):
-            let text: String? = try? file.body.withUnsafeBytes { bytes throws(WebImageError) in
-                String(decoding: bytes.prefix(RobotsRules.maxBytes), as: UTF8.self)
+            let rules: RobotsRules? = try? file.body.withUnsafeBytes { bytes throws(WebImageError) in
+                RobotsRules(bytes, agent: agent)
             }
-            return Page(verdict: .rules(RobotsRules(text: text ?? "", agent: agent)), expires: now + Self.kept)
+            return Page(verdict: .rules(rules ?? .none), expires: now + Self.kept)
         case .failure(let error):
             // Unavailable (section 2.3.1.3) allows everything, unreachable (2.3.1.4) nothing.
             if let status = error.httpStatus, status != 429, status < 500 { return allowed }
@@ -153,7 +125,7 @@ final class RobotsBook {
 
     /// Adopts the file read by another process; returns the operations that waited for it.
     func adopt(_ site: RobotsSite, text: String, remaining: Double, now: Double) -> [Released] {
-        let verdict: Verdict =
+        let verdict: Page.Verdict =
             text.first == "!"
             ? .unreadable(String(text.dropFirst())) : .rules(RobotsRules(text: text, agent: site.agent))
         return keep(Page(verdict: verdict, expires: now + min(remaining, Self.kept)), of: site, now: now)

@@ -79,6 +79,37 @@ struct SharedSiteTests {
         #expect(try await queue.hosts.robots(of: [RobotsSite(site: site.site, agent: "other")], worker: "c") == [.ask])
     }
 
+    @Test("All robots.txt that a queue keeps take 8 MiB an hour; of what has no room each worker reads its own")
+    func kept() async throws {
+        let fixture = try await WorkerFixture()
+        let queue = try fixture.queue()
+        func site(_ number: Int) -> RobotsSite { RobotsSite(site: "https://h\(number).test:443", agent: "prefetch") }
+        let text = String(repeating: "x", count: 63_000)
+        for start in stride(from: 0, to: 400, by: 20) {
+            let sites = (start..<start + 20).map { site($0) }
+            #expect(try await queue.hosts.robots(of: sites, worker: "a") == Array(repeating: .ask, count: 20))
+            try await queue.hosts.noteRobots(sites.map { RobotsCopy(site: $0, text: text, lifetime: 1e9) })
+        }
+        var known = 0
+        var bytes = 0
+        for number in 0..<400 {
+            let key = RedisArgument(queue.keys.robots(site(number).site, agent: "prefetch"))
+            let length = try await queue.connection.command(["STRLEN", key]).int ?? 0
+            bytes += length
+            let left = try await queue.connection.command(["TTL", key]).int ?? 0
+            #expect(length == 0 || (1...3600).contains(left))
+            if length > 0 { known += 1 }
+        }
+        #expect(bytes <= 8 << 20 && known == (8 << 20) / (63_000 + 100 + 45), "\(bytes) \(known)")
+        #expect(try await queue.hosts.robots(of: [site(399)], worker: "b") == [.ask])
+        guard case .known = try await queue.hosts.robots(of: [site(0)], worker: "b")[0] else {
+            Issue.record("the first one is not known")
+            return
+        }
+        let sum = RedisArgument(queue.keys.root + ":robots:sum")
+        #expect((1...3600).contains(try await queue.connection.command(["TTL", sum]).int ?? 0))
+    }
+
     @Test("Several workers together take no more bytes a second than the queue may")
     func limitRate() async throws {
         let fixture = try await WorkerFixture()

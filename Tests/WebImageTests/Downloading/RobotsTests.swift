@@ -36,7 +36,7 @@ struct RobotsTests {
         ])
     func rules(text: String, target: String, isAllowed: Bool) {
         let rules = RobotsRules(text: text, agent: "prefetch")
-        #expect(rules.allow(target) == isAllowed)
+        #expect(rules.verdict(on: target) == (isAllowed ? .allowed : .disallowed))
         // As others are told.
         #expect(RobotsRules(text: rules.text, agent: "prefetch") == rules)
     }

@@ -116,8 +116,8 @@ struct URLBytesTests {
     @Test("The rules of robots.txt for a program with the Kelvin sign are not for the one with a k")
     func kelvinAgent() throws {
         let rules = "User-agent: \u{212A}bot\nDisallow: /"
-        #expect(RobotsRules(text: rules, agent: "kbot").allow("/a.png"))
-        #expect(!RobotsRules(text: "User-agent: KBOT\nDisallow: /", agent: "kbot").allow("/a.png"))
+        #expect(RobotsRules(text: rules, agent: "kbot").verdict(on: "/a.png") == .allowed)
+        #expect(RobotsRules(text: "User-agent: KBOT\nDisallow: /", agent: "kbot").verdict(on: "/a.png") == .disallowed)
     }
 
     @Test("A host with the Kelvin sign is another host than the one with a k")

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { CHECK_STEP = 1 << 18, MAX_PIXELS_PER_BYTE = 1000 };
+enum { CHECK_STEP = 1 << 18, CHECK_BYTES = 1 << 16, MAX_PIXELS_PER_BYTE = 1000 };
 
 void check_end(image_codec_result *result, int status, const char *format, ...) {
     result->status = status;
@@ -19,9 +19,13 @@ void check_end(image_codec_result *result, int status, const char *format, ...) 
     va_end(arguments);
 }
 
-void check_keep_warning(image_codec_result *result, const char *text) {
+void check_keep_warning(image_codec_result *result, const char *format, ...) {
+    if (result->warnings_seen < UINT32_MAX) result->warnings_seen++;
     if (result->warning_count >= IMAGE_CODEC_WARNINGS) return;
-    snprintf(result->warnings[result->warning_count++], IMAGE_CODEC_TEXT, "%s", text);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(result->warnings[result->warning_count++], IMAGE_CODEC_TEXT, format, arguments);
+    va_end(arguments);
 }
 
 bool check_size(image_codec_result *result, const image_codec_limits *limits, uint32_t width, uint32_t height) {
@@ -52,7 +56,7 @@ bool check_whole_size(image_codec_result *result, const image_codec_limits *limi
     return false;
 }
 
-static uint64_t thread_nanoseconds(void) {
+uint64_t check_nanoseconds(void) {
     struct timespec now;
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
@@ -65,8 +69,10 @@ uint64_t image_codec_cpu_limit(const image_codec_limits *limits, uint64_t bytes,
 
 void check_budget_start(check_budget *budget, const image_codec_request *request) {
     budget->request = request;
-    budget->start = thread_nanoseconds();
-    budget->granted_pixels = budget->pixels = 0;
+    uint64_t now = check_nanoseconds();
+    // Threads are younger than what children have spent for the same file.
+    budget->start = now - request->spent;
+    budget->granted_pixels = budget->pixels = budget->bytes = 0;
     check_budget_grant(budget, 0);
 }
 
@@ -77,9 +83,22 @@ void check_budget_grant(check_budget *budget, uint64_t pixels) {
 
 bool check_budget_spend(check_budget *budget, uint64_t pixels) {
     budget->pixels += pixels;
-    if (budget->pixels < CHECK_STEP) return true;
-    budget->pixels = 0;
-    return thread_nanoseconds() - budget->start <= budget->granted;
+    return budget->pixels < CHECK_STEP || check_budget_look(budget);
+}
+
+bool check_budget_look(check_budget *budget) {
+    budget->pixels = budget->bytes = 0;
+    return check_nanoseconds() - budget->start <= budget->granted;
+}
+
+bool check_budget_read(check_budget *budget, uint64_t bytes) {
+    budget->bytes += bytes;
+    return budget->bytes < CHECK_BYTES || check_budget_look(budget);
+}
+
+void check_end_slow(image_codec_result *result, const check_budget *budget, const char *format) {
+    check_end(result, IMAGE_CODEC_OVER_DECODING, "%s takes too long to read, more than %.1f s" CHECK_UNCHECKED, format,
+              (double)budget->granted / 1e9);
 }
 
 void check_end_late(image_codec_result *result, const check_budget *budget, const char *format) {

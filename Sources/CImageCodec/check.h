@@ -4,8 +4,8 @@
 
 /// Ends a check with status and reason, in printf format.
 __attribute__((format(printf, 3, 4))) void check_end(image_codec_result *result, int status, const char *format, ...);
-/// Records a warning about ancillary data; excess ones are dropped.
-void check_keep_warning(image_codec_result *result, const char *text);
+/// Records a warning about ancillary data, in printf format; excess ones are counted, not formatted.
+__attribute__((format(printf, 2, 3))) void check_keep_warning(image_codec_result *result, const char *format, ...);
 /// Behind the message of a limit, the option of the programs that raises it, or does without what it bounds.
 #define CHECK_MAX_PIXELS " (--max-pixels raises it)"
 #define CHECK_MAX_MEMORY " (--max-decode-memory raises it)"
@@ -28,7 +28,8 @@ void check_copy(image_codec_buffer *buffer, const uint8_t *bytes, size_t count);
 /// libpng's own default for the size of an ancillary chunk, raw or inflated.
 enum { PNG_MAX_CHUNK_BYTES = 8000000 };
 
-/// CPU time of one check. Reading the clock takes a system call of 0.2 microseconds, so it is done once per `CHECK_STEP` pixels.
+/// CPU time of one call, and of those before it for the same file. Reading the clock takes a system call of 0.2 microseconds, so it is done once
+/// per `CHECK_STEP` pixels and once per `CHECK_BYTES` of bytes.
 typedef struct {
     const image_codec_request *request;
     uint64_t start;
@@ -36,14 +37,26 @@ typedef struct {
     uint64_t granted;
     uint64_t granted_pixels;
     uint64_t pixels;
+    uint64_t bytes;
 } check_budget;
 
+/// A chunk, marker, box or block costs as much as this many bytes, besides its own.
+enum { CHECK_PART_BYTES = 1024 };
+
+/// CPU time of this thread.
+uint64_t check_nanoseconds(void);
 /// Grants the time of an image without pixels.
 void check_budget_start(check_budget *budget, const image_codec_request *request);
 /// Grants the time of `pixels` more.
 void check_budget_grant(check_budget *budget, uint64_t pixels);
 /// Whether time is left after `pixels` more of work.
 bool check_budget_spend(check_budget *budget, uint64_t pixels);
+/// Whether time is left after `bytes` more that were read without making pixels of them.
+bool check_budget_read(check_budget *budget, uint64_t bytes);
+/// Whether time is left now.
+bool check_budget_look(check_budget *budget);
+/// Ends a check whose time is spent on the structure alone.
+void check_end_slow(image_codec_result *result, const check_budget *budget, const char *format);
 /// Ends a check whose time is spent.
 void check_end_late(image_codec_result *result, const check_budget *budget, const char *format);
 

@@ -36,6 +36,8 @@ void image_codec_run(const image_codec_request *request, image_codec_result *res
     result->has_alpha = false;
     result->color = IMAGE_CODEC_COLOR_UNKNOWN;
     result->warning_count = 0;
+    result->warnings_seen = 0;
+    result->spent = 0;
     result->message[0] = 0;
     image_codec_buffer none = {NULL, 0};
     result->pixels = result->durations = result->exif = result->icc = none;
@@ -44,7 +46,9 @@ void image_codec_run(const image_codec_request *request, image_codec_result *res
         check_end(result, IMAGE_CODEC_UNSUPPORTED, "there is no such task");
         return;
     }
+    uint64_t start = check_nanoseconds();
     tasks[request->format][request->task](request, result);
+    result->spent = check_nanoseconds() - start;
     if (result->status != IMAGE_CODEC_WHOLE) image_codec_release_result(result);
 }
 

@@ -4,7 +4,6 @@
 #include "rows.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -54,13 +53,20 @@ static const uint8_t *take(gif_reader *reader, size_t count) {
     return bytes;
 }
 
+/// Whether time is left after `bytes` more; ends the call if not.
+static bool has_time(gif_reader *reader, size_t bytes) {
+    if (check_budget_read(&reader->budget, bytes)) return true;
+    check_end_slow(reader->result, &reader->budget, "GIF");
+    return false;
+}
+
 /// Skips data sub-blocks and their terminator; `total` is the number of data bytes.
 static bool skip_blocks(gif_reader *reader, size_t *total) {
     for (*total = 0;;) {
         const uint8_t *length = take(reader, 1);
         if (!length) return false;
-        if (*length == 0) return true;
-        if (!take(reader, *length)) return false;
+        if (*length == 0) return has_time(reader, CHECK_PART_BYTES);
+        if (!take(reader, *length) || !has_time(reader, 64)) return false;
         *total += *length;
     }
 }
@@ -74,6 +80,9 @@ typedef struct {
     bool is_at_end;
     uint64_t bits;
     unsigned count;
+    check_budget *budget;
+    /// The time was over: the data ended early.
+    bool is_late;
 } code_reader;
 
 static void refill(code_reader *reader) {
@@ -95,7 +104,8 @@ static void refill(code_reader *reader) {
             return;
         } else {
             reader->block_left = *reader->next++;
-            reader->is_at_end = reader->block_left == 0;
+            reader->is_late = !check_budget_read(reader->budget, reader->block_left);
+            reader->is_at_end = reader->block_left == 0 || reader->is_late;
         }
     }
 }
@@ -154,6 +164,10 @@ static inline bool decode_codes(gif_reader *reader, code_reader *codes, code_tab
             width = code_size + 1;
             previous = NO_CODE;
             continue;
+        }
+        if (codes->is_late) {
+            check_end_late(reader->result, &reader->budget, "GIF");
+            return false;
         }
         if (code == NO_CODE || code == end) {
             check_end(reader->result, IMAGE_CODEC_DAMAGED, "GIF with an image that lacks %" PRIu64 " of its pixels",
@@ -292,19 +306,18 @@ static bool count_frame(gif_reader *reader, gif_image *image) {
 }
 
 /// Decodes an image whose sub-blocks start at `data`; false if it is damaged, or was the last one asked for.
-static bool decode_image(gif_reader *reader, const gif_image *image, const uint8_t *data, size_t count,
-                         unsigned code_size) {
+static bool decode_image(gif_reader *reader, const gif_image *image, const uint8_t *data, unsigned code_size) {
     uint64_t pixels = (uint64_t)image->width * image->height;
     // A check costs as much as there is data, however many pixels that is.
     check_budget_grant(&reader->budget, pixels);
     bool draws = reader->request->task == IMAGE_CODEC_PIXELS;
     code_table table;
-    code_reader codes = {.next = data};
+    code_reader codes = {.next = data, .budget = &reader->budget};
+    if (!check_budget_look(&reader->budget)) {
+        check_end_late(reader->result, &reader->budget, "GIF");
+        return false;
+    }
     if (!draws) {
-        if (!check_budget_spend(&reader->budget, pixels + count)) {
-            check_end_late(reader->result, &reader->budget, "GIF");
-            return false;
-        }
         return decode_codes(reader, &codes, &table, code_size, image, NULL);
     }
     uint8_t *indices = malloc((size_t)pixels);
@@ -348,7 +361,7 @@ static bool read_image(gif_reader *reader) {
     if (!skip_blocks(reader, &total)) return false;
     if (total == 0) return fail(reader, "an image without data");
     bool goes_on = reader->request->task < IMAGE_CODEC_CHECK ||
-                   decode_image(reader, &image, reader->request->bytes + start, total, *code_size);
+                   decode_image(reader, &image, reader->request->bytes + start, *code_size);
     reader->transparent_index = -1;
     reader->disposal = CANVAS_KEEP;
     reader->milliseconds = 0;
@@ -387,9 +400,7 @@ static bool skip_zeros(gif_reader *reader) {
         check_end(reader->result, IMAGE_CODEC_DAMAGED, "GIF block 0x0 at byte %zu", start);
         return false;
     }
-    char text[IMAGE_CODEC_TEXT];
-    snprintf(text, sizeof text, "GIF with %zu zero bytes before its trailer", reader->offset - start);
-    check_keep_warning(reader->result, text);
+    check_keep_warning(reader->result, "GIF with %zu zero bytes before its trailer", reader->offset - start);
     return true;
 }
 

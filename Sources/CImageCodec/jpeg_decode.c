@@ -88,7 +88,7 @@ static void on_message(j_common_ptr library, int level) {
     case JWRN_NOT_SEQUENTIAL: {
         char text[JMSG_LENGTH_MAX];
         library->err->format_message(library, text);
-        check_keep_warning(decoder->result, text);
+        check_keep_warning(decoder->result, "%s", text);
         return;
     }
     default: escape(library, IMAGE_CODEC_DAMAGED);

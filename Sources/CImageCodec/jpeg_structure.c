@@ -3,7 +3,6 @@
 #include "codecs.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #if defined(__x86_64__)
@@ -147,17 +146,21 @@ static void walk(const request_t *request, bool header_only, image_codec_result 
     const uint8_t *frame = NULL;
     bool keeps_coefficients = false, in_data = false;
     uint32_t scans = 0;
+    check_budget budget;
+    check_budget_start(&budget, request);
     for (;;) {
+        const uint8_t *from = reader.next;
         if (in_data) reader.next = skip_data(reader.next, reader.end);
         int marker = next_marker(&reader);
         if (marker < 0) return incomplete(result);
+        // Restart markers come every few bytes of good data, too.
+        if (!check_budget_read(&budget, (uint64_t)(reader.next - from) / 16 + CHECK_PART_BYTES / 16))
+            return check_end_slow(result, &budget, "JPEG");
         if (reader.skipped && !in_data && scans > 0)
             return check_end(result, IMAGE_CODEC_DAMAGED, "JPEG with %zu extraneous bytes before marker 0x%02x",
                              reader.skipped, marker);
         if (reader.skipped && !in_data) {
-            char text[IMAGE_CODEC_TEXT];
-            snprintf(text, sizeof text, "%zu extraneous bytes before marker 0x%02x", reader.skipped, marker);
-            check_keep_warning(result, text);
+            check_keep_warning(result, "%zu extraneous bytes before marker 0x%02x", reader.skipped, marker);
         }
         if (marker == TEM || (marker >= RST0 && marker <= RST7)) continue;
         in_data = false;

@@ -32,6 +32,8 @@ typedef struct {
     png_layout layout;
     /// Entries of the palette.
     uint32_t palette;
+    /// Where PLTE and tRNS of the file start; 0: it has none.
+    size_t colors[2];
     /// Where its first data chunk starts; the others follow up to a chunk that ends it.
     size_t offset;
     /// `IDAT` or `fdAT`.
@@ -60,6 +62,7 @@ typedef struct {
 } png_frame;
 
 /// The next frame from `offset` on, which it moves behind it; false at the end. The structure must have been checked.
-bool png_next_frame(const request_t *request, const png_layout *layout, size_t *offset, png_frame *frame);
+/// * `file`: the image of the file, of whose kind all frames are.
+bool png_next_frame(const request_t *request, const png_source *file, size_t *offset, png_frame *frame);
 /// A file with only this frame as its image; empty if there is no memory.
 void png_extract(const request_t *request, const png_source *image, image_codec_buffer *file);

@@ -29,12 +29,12 @@ typedef struct {
     const uint8_t *next;
     size_t left;
     /// Remaining image data allowed after the last row; counted while `is_inflating`.
-    size_t surplus_left;
+    size_t *surplus_left;
     /// Rows are being read, and the compressed data has not ended.
     bool is_inflating;
     /// Bytes currently allocated by libpng.
     uint64_t allocated;
-    check_budget budget;
+    check_budget *budget;
     const image_codec_limits *limits;
     image_codec_result *result;
     bool is_over_memory;
@@ -76,13 +76,13 @@ static void on_warning(png_structp library, png_const_charp text) {
     // The structure check has said so.
     if (strncmp(text, "IDAT", 4) != 0 && strstr(text, "CRC error") && !lacks_memory) return;
     if ((is_extra || strncmp(text, "IDAT", 4) != 0 || strstr(text, "Too much image data")) && !lacks_memory)
-        check_keep_warning(decoder->result, text);
+        check_keep_warning(decoder->result, "%s", text);
     else
         on_error(library, text);
 }
 
 static void end_late(png_decoder *decoder) {
-    check_end_late(decoder->result, &decoder->budget, "PNG");
+    check_end_late(decoder->result, decoder->budget, "PNG");
     longjmp(decoder->escape, 1);
 }
 
@@ -95,15 +95,15 @@ static bool is_behind_last_row(const png_decoder *decoder) {
 static void on_read(png_structp library, png_bytep into, size_t count) {
     png_decoder *decoder = png_get_io_ptr(library);
     if (count > decoder->left) png_error(library, "PNG ends before its IEND chunk");
-    if (!check_budget_spend(&decoder->budget, (uint64_t)count * PIXELS_PER_BYTE_READ))
+    if (!check_budget_spend(decoder->budget, (uint64_t)count * PIXELS_PER_BYTE_READ))
         end_late(decoder);
     if (decoder->is_inflating && is_behind_last_row(decoder)) {
-        if (count > decoder->surplus_left) {
+        if (count > *decoder->surplus_left) {
             check_end(decoder->result, IMAGE_CODEC_OVER_DECODING,
                       "PNG with image data that goes on behind the last row" CHECK_UNDECODED);
             longjmp(decoder->escape, 1);
         }
-        decoder->surplus_left -= count;
+        *decoder->surplus_left -= count;
     }
     memcpy(into, decoder->next, count);
     decoder->next += count;
@@ -179,8 +179,8 @@ static void run(png_decoder *decoder, const png_layout *layout) {
             png_read_row(library, decoder->pixels ? into + stride * row : into, NULL);
             if (decoder->sink) rows_put(decoder->sink);
             if (into && pass == passes - 1) decoder->rows_read = row + 1;
-            if (!check_budget_spend(&decoder->budget, layout->width))
-                return check_end_late(decoder->result, &decoder->budget, "PNG");
+            if (!check_budget_spend(decoder->budget, layout->width))
+                return check_end_late(decoder->result, decoder->budget, "PNG");
         }
     }
     decoder->is_inflating = false;
@@ -188,22 +188,33 @@ static void run(png_decoder *decoder, const png_layout *layout) {
     if (!decoder->partial) png_read_end(library, NULL);
 }
 
+/// What all images of a file have together.
+typedef struct {
+    check_budget budget;
+    size_t surplus_left;
+} png_allowance;
+
+static void allow(png_allowance *allowance, const request_t *request, const png_layout *layout) {
+    check_budget_start(&allowance->budget, request);
+    check_budget_grant(&allowance->budget, (uint64_t)layout->width * layout->height);
+    allowance->surplus_left = MAX_SURPLUS_BYTES;
+}
+
 /// Reads a file by libpng; `pixels` and `sink` are NULL for a check.
-static void read_file(const request_t *request, const uint8_t *bytes, size_t count, const png_layout *layout,
-                      bool info_only, uint8_t *pixels, row_sink *sink, result_t *result) {
+static void read_file(const request_t *request, png_allowance *allowance, const uint8_t *bytes, size_t count,
+                      const png_layout *layout, bool info_only, uint8_t *pixels, row_sink *sink, result_t *result) {
     png_decoder decoder;
     memset(&decoder, 0, sizeof decoder);
     decoder.next = bytes;
     decoder.left = count;
-    decoder.surplus_left = MAX_SURPLUS_BYTES;
+    decoder.surplus_left = &allowance->surplus_left;
+    decoder.budget = &allowance->budget;
     decoder.limits = &request->limits;
     decoder.result = result;
     decoder.info_only = info_only;
     decoder.pixels = pixels;
     decoder.sink = sink;
     decoder.partial = request->partial && pixels;
-    check_budget_start(&decoder.budget, request);
-    check_budget_grant(&decoder.budget, (uint64_t)layout->width * layout->height);
     run(&decoder, layout);
     if (decoder.partial) result->rows = decoder.rows_read;
     if ((pixels || sink) && decoder.info) {
@@ -252,6 +263,7 @@ static void survey(const request_t *request, png_survey *found) {
         uint32_t length = big_endian_32(chunk), name = big_endian_32(chunk + 4);
         if (request->count - offset - 12 < length || name == IEND) return;
         bool is_behind = found->image.offset > 0;
+        if (!is_behind && (name == PLTE || name == tRNS)) found->image.colors[name == tRNS] = offset;
         if (name == IDAT) {
             if (!is_behind) found->image.offset = offset;
         } else if (name == acTL && !is_behind && length == 8) {
@@ -270,18 +282,17 @@ static void survey(const request_t *request, png_survey *found) {
 }
 
 /// Whether time is left after an image; ends the call if not.
-static bool spend(check_budget *budget, const png_source *image, size_t bytes, result_t *result) {
-    uint64_t pixels = (uint64_t)image->layout.width * image->layout.height;
-    if (check_budget_spend(budget, pixels + (uint64_t)bytes * PIXELS_PER_BYTE_READ)) return true;
+static bool has_time(check_budget *budget, result_t *result) {
+    if (check_budget_look(budget)) return true;
     check_end_late(result, budget, "PNG");
     return false;
 }
 
 /// Checks one image; `file` is a file with that image and no other.
-static void check_by_library(const request_t *request, const png_source *image, image_codec_buffer *file,
-                             result_t *result) {
+static void check_by_library(const request_t *request, png_allowance *allowance, const png_source *image,
+                             image_codec_buffer *file, result_t *result) {
     if (file->bytes)
-        read_file(request, file->bytes, file->count, &image->layout, false, NULL, NULL, result);
+        read_file(request, allowance, file->bytes, file->count, &image->layout, false, NULL, NULL, result);
     else
         check_end(result, IMAGE_CODEC_NO_MEMORY, "no memory to decode a PNG");
     image_codec_release(file);
@@ -296,23 +307,19 @@ typedef struct {
 } png_proof;
 
 /// Whether time is left after the data of all images, or of those up to the first one that is not proved.
-static bool prove(const request_t *request, png_proof *proof, result_t *result) {
+static bool prove(const request_t *request, check_budget *budget, png_proof *proof, result_t *result) {
     const png_survey *found = &proof->found;
     const png_layout *layout = &found->image.layout;
     result->width = layout->width;
     result->height = layout->height;
-    check_budget budget;
-    check_budget_start(&budget, request);
-    check_budget_grant(&budget, (uint64_t)layout->width * layout->height);
     proof->has_good_image = !found->has_other_after && png_inflates(request, &found->image);
     proof->has_good_frames = proof->has_good_image;
-    if (!spend(&budget, &found->image, request->count, result)) return false;
+    if (!has_time(budget, result)) return false;
     png_frame frame;
     for (size_t offset = HEADER_END; found->is_animation && proof->has_good_frames;) {
-        if (!png_next_frame(request, layout, &offset, &frame)) break;
-        frame.image.palette = found->image.palette;
-        check_budget_grant(&budget, (uint64_t)frame.image.layout.width * frame.image.layout.height);
-        if (!spend(&budget, &frame.image, 0, result)) return false;
+        if (!png_next_frame(request, &found->image, &offset, &frame)) break;
+        check_budget_grant(budget, (uint64_t)frame.image.layout.width * frame.image.layout.height);
+        if (!has_time(budget, result)) return false;
         proof->has_good_frames = frame.image.name == IDAT || png_inflates(request, &frame.image);
     }
     return true;
@@ -320,8 +327,10 @@ static bool prove(const request_t *request, png_proof *proof, result_t *result) 
 
 void png_prove(const request_t *request, result_t *result) {
     png_proof proof;
+    png_allowance allowance;
     survey(request, &proof.found);
-    if (!prove(request, &proof, result)) return;
+    allow(&allowance, request, &proof.found.image.layout);
+    if (!prove(request, &allowance.budget, &proof, result)) return;
     if (proof.has_good_frames && !proof.found.has_other_before) return;
     result->status = IMAGE_CODEC_UNDECIDED;
     if (!proof.has_good_frames) return;
@@ -337,43 +346,43 @@ void png_check(const request_t *request, result_t *result) {
     const png_layout *layout = &found->image.layout;
     result->width = layout->width;
     result->height = layout->height;
+    png_allowance allowance;
+    allow(&allowance, request, layout);
     if (request->proof == IMAGE_CODEC_PROOF_DATA)
         proof.has_good_image = proof.has_good_frames = true;
-    else if (request->proof == IMAGE_CODEC_PROOF_OPEN && !prove(request, &proof, result))
+    else if (request->proof == IMAGE_CODEC_PROOF_OPEN && !prove(request, &allowance.budget, &proof, result))
         return;
     if (!proof.has_good_image || found->has_other_before)
-        read_file(request, request->bytes, request->count, layout, proof.has_good_image, NULL, NULL, result);
+        read_file(request, &allowance, request->bytes, request->count, layout, proof.has_good_image, NULL, NULL, result);
     if (!found->is_animation || proof.has_good_frames) return;
-    check_budget budget;
-    check_budget_start(&budget, request);
-    check_budget_grant(&budget, (uint64_t)layout->width * layout->height);
     png_frame frame;
     for (size_t offset = HEADER_END; result->status == IMAGE_CODEC_WHOLE;) {
-        if (!png_next_frame(request, layout, &offset, &frame)) return;
-        frame.image.palette = found->image.palette;
-        check_budget_grant(&budget, (uint64_t)frame.image.layout.width * frame.image.layout.height);
-        if (!spend(&budget, &frame.image, 0, result)) return;
+        if (!png_next_frame(request, &found->image, &offset, &frame)) return;
+        check_budget_grant(&allowance.budget, (uint64_t)frame.image.layout.width * frame.image.layout.height);
+        if (!has_time(&allowance.budget, result)) return;
         if (frame.image.name == IDAT || png_inflates(request, &frame.image)) continue;
         image_codec_buffer file = {NULL, 0};
         png_extract(request, &frame.image, &file);
-        check_by_library(request, &frame.image, &file, result);
+        check_by_library(request, &allowance, &frame.image, &file, result);
     }
 }
 
 // MARK: Pixels
 
 /// Draws the frames of an animation.
-static void compose(const request_t *request, const png_layout *layout, result_t *result) {
+static void compose(const request_t *request, png_allowance *allowance, const png_source *image, result_t *result) {
     canvas canvas;
     if (!canvas_open(&canvas, result)) return;
     size_t offset = HEADER_END;
     png_frame frame;
-    while (result->status == IMAGE_CODEC_WHOLE && png_next_frame(request, layout, &offset, &frame)) {
+    while (result->status == IMAGE_CODEC_WHOLE && png_next_frame(request, image, &offset, &frame)) {
         const png_layout *part = &frame.image.layout;
+        check_budget_grant(&allowance->budget, (uint64_t)part->width * part->height);
+        if (!has_time(&allowance->budget, result)) break;
         image_codec_buffer file = {NULL, 0};
         png_extract(request, &frame.image, &file);
         if (file.bytes)
-            read_file(request, file.bytes, file.count, part, false, canvas.part, NULL, result);
+            read_file(request, allowance, file.bytes, file.count, part, false, canvas.part, NULL, result);
         else
             check_end(result, IMAGE_CODEC_NO_MEMORY, "no memory to decode a PNG");
         image_codec_release(&file);
@@ -410,9 +419,11 @@ void png_pixels(const request_t *request, result_t *result) {
     if (is_animation) {
         png_frame frame;
         size_t offset = HEADER_END;
-        for (frames = 0; frames < request->frames && png_next_frame(request, layout, &offset, &frame);) frames++;
+        for (frames = 0; frames < request->frames && png_next_frame(request, &found.image, &offset, &frame);) frames++;
     }
     result->channels = result->has_alpha || is_animation ? 4 : 3;
+    png_allowance allowance;
+    allow(&allowance, request, layout);
     if (found.exif > 0) {
         const uint8_t *chunk = request->bytes + found.exif;
         check_copy(&result->exif, chunk + 8, big_endian_32(chunk));
@@ -422,15 +433,15 @@ void png_pixels(const request_t *request, result_t *result) {
     if (!is_animation && !layout->interlaced && rows_are_reduced(request, layout->width, layout->height)) {
         row_sink sink;
         if (!rows_open(&sink, request, result, layout->width, layout->height, layout->width, layout->height)) return;
-        read_file(request, request->bytes, request->count, layout, false, NULL, &sink, result);
+        read_file(request, &allowance, request->bytes, request->count, layout, false, NULL, &sink, result);
         rows_close(&sink);
         return;
     }
     result->pixel_width = layout->width;
     result->pixel_height = result->rows = layout->height;
     if (!check_allocate_pixels(result, &request->limits, frames)) return;
-    if (is_animation) return compose(request, layout, result);
+    if (is_animation) return compose(request, &allowance, &found.image, result);
     // The first frame of an animation that starts behind its image is not this one.
-    read_file(request, request->bytes, request->count, layout, false, result->pixels.bytes, NULL, result);
+    read_file(request, &allowance, request->bytes, request->count, layout, false, result->pixels.bytes, NULL, result);
     rows_reduce(request, result);
 }

@@ -119,7 +119,7 @@ bool png_inflates(const request_t *request, const png_source *image) {
     return is_good;
 }
 
-bool png_next_frame(const request_t *request, const png_layout *layout, size_t *offset, png_frame *frame) {
+bool png_next_frame(const request_t *request, const png_source *file, size_t *offset, png_frame *frame) {
     bool found = false;
     for (;;) {
         const uint8_t *chunk = request->bytes + *offset, *data = chunk + 8;
@@ -127,7 +127,7 @@ bool png_next_frame(const request_t *request, const png_layout *layout, size_t *
         if (name == IEND) return false;
         if (name == fcTL) {
             found = true;
-            frame->image.layout = *layout;
+            frame->image = *file;
             frame->image.layout.width = big_endian_32(data + 4);
             frame->image.layout.height = big_endian_32(data + 8);
             frame->x = big_endian_32(data + 12);
@@ -162,16 +162,10 @@ void png_extract(const request_t *request, const png_source *image, image_codec_
     image_codec_buffer copy = {NULL, 0};
     size_t count = 0;
     const uint8_t *data = gather(request, image, &copy, &count);
-    size_t colors[2] = {0, 0}, bytes = SIGNATURE + 25 + 12 + count + 12;
-    for (size_t offset = HEADER_END; data;) {
-        const uint8_t *chunk = request->bytes + offset;
-        uint32_t length = big_endian_32(chunk), name = big_endian_32(chunk + 4);
-        if (name == IDAT || name == IEND) break;
-        if (name == PLTE) colors[0] = offset;
-        if (name == tRNS) colors[1] = offset;
-        if (name == PLTE || name == tRNS) bytes += (size_t)length + 12;
-        offset += (size_t)length + 12;
-    }
+    const size_t *colors = image->colors;
+    size_t bytes = SIGNATURE + 25 + 12 + count + 12;
+    for (int i = 0; i < 2; i++)
+        if (colors[i] > 0) bytes += (size_t)big_endian_32(request->bytes + colors[i]) + 12;
     file->bytes = data ? malloc(bytes) : NULL;
     if (file->bytes) {
         uint8_t header[13], *end = file->bytes;

@@ -3,7 +3,6 @@
 
 #include <inttypes.h>
 #include <libdeflate.h>
-#include <stdio.h>
 #include <string.h>
 
 const uint8_t png_signature[SIGNATURE] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n'};
@@ -31,14 +30,13 @@ bool png_has_crc(const uint8_t *chunk) {
 static bool has_crc(const uint8_t *chunk, result_t *result) {
     if (png_has_crc(chunk)) return true;
     uint32_t name = big_endian_32(chunk + 4);
-    char text[IMAGE_CODEC_TEXT];
-    snprintf(text, sizeof text, "PNG chunk %.4s: CRC error", (const char *)chunk + 4);
+    static const char words[] = "PNG chunk %.4s: CRC error";
     // Section 5.4: bit 5 of the first byte is set in the names of ancillary chunks.
     bool is_ancillary = chunk[4] & 0x20;
     if (is_ancillary && name != acTL && name != fcTL && name != fdAT)
-        check_keep_warning(result, text);
+        check_keep_warning(result, words, (const char *)chunk + 4);
     else
-        check_end(result, IMAGE_CODEC_DAMAGED, "%s", text);
+        check_end(result, IMAGE_CODEC_DAMAGED, words, (const char *)chunk + 4);
     return false;
 }
 
@@ -178,10 +176,14 @@ void png_structure(const request_t *request, result_t *result) {
     uint32_t longest = 0, profile = 0;
     uint64_t data = 0;
     animation animation = {0};
+    check_budget budget;
+    check_budget_start(&budget, request);
     for (;;) {
         if (count - offset < 12) return incomplete(result);
         const uint8_t *chunk = bytes + offset;
         uint32_t length = big_endian_32(chunk), name = big_endian_32(chunk + 4);
+        if (!check_budget_read(&budget, CHECK_PART_BYTES + (uint64_t)length / 16))
+            return check_end_slow(result, &budget, "PNG");
         if (length > INT32_MAX || !has_letters(chunk + 4))
             return check_end(result, IMAGE_CODEC_DAMAGED, "PNG chunk header damaged at byte %zu", offset);
         if (count - offset - 12 < length) return incomplete(result);

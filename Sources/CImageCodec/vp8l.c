@@ -11,9 +11,12 @@ typedef struct {
     unsigned held;
     /// The data ended, or are none: what is read is 0.
     bool is_damaged;
+    /// What it has cost: bits and symbols.
+    uint64_t steps;
 } bit_reader;
 
 static uint32_t read_bits(bit_reader *reader, unsigned width) {
+    reader->steps++;
     while (reader->held < width) {
         if (reader->count == 0) {
             reader->is_damaged = true;
@@ -41,6 +44,7 @@ typedef struct {
 static void build(prefix_code *code, const uint8_t *lengths, uint32_t count, bit_reader *reader) {
     uint32_t starts[MAX_BITS + 2] = {0};
     int32_t free = 1;
+    reader->steps += count;
     for (int i = 0; i <= MAX_BITS; i++) code->counts[i] = 0;
     for (uint32_t i = 0; i < count; i++) code->counts[lengths[i]]++;
     code->counts[0] = 0;
@@ -132,8 +136,13 @@ static uint32_t read_image(bit_reader *reader, uint64_t pixels) {
     prefix_code codes[5];
     uint32_t cache = read_cache(reader), highest = 0;
     for (int i = 0; i < 5 && !reader->is_damaged; i++) read_code(reader, alphabets[i] + (i == 0 ? cache : 0), &codes[i]);
-    while (pixels > 0 && !reader->is_damaged) {
+    for (size_t count = SIZE_MAX; pixels > 0 && !reader->is_damaged;) {
+        // Codes of one symbol take no bits: what one pixel has brought all that follow bring.
+        size_t left = 8 * reader->count + reader->held;
+        if (left == count) break;
+        count = left;
         uint32_t symbol = read_symbol(&codes[0], reader);
+        reader->steps++;
         if (symbol >= COLORS && symbol < COLORS + LENGTHS) {
             uint64_t length = read_prefixed(reader, symbol - COLORS);
             read_prefixed(reader, read_symbol(&codes[4], reader));
@@ -177,11 +186,11 @@ static void read_transforms(bit_reader *reader, uint32_t *width, uint32_t height
     }
 }
 
-uint64_t image_codec_vp8l_tables(const uint8_t *bytes, size_t count, uint32_t width, uint32_t height) {
+uint64_t image_codec_vp8l_tables(const uint8_t *bytes, size_t count, uint32_t width, uint32_t height, uint64_t *steps) {
     // libwebp 1.2: the tables of red, blue, alpha and distances, and that of green, which grows with the cache; four bytes an entry. And what
     // leads to them, with a table of common symbols.
     enum { ENTRIES = 3 * 630 + 410 + 656, BYTES_PER_ENTRY = 4, BYTES_PER_GROUP = 576 };
-    bit_reader reader = {bytes, count, 0, 0, false};
+    bit_reader reader = {bytes, count, 0, 0, false, 0};
     read_transforms(&reader, &width, height);
     uint64_t cache = read_cache(&reader), groups = 1;
     if (read_bits(&reader, 1)) {
@@ -191,6 +200,7 @@ uint64_t image_codec_vp8l_tables(const uint8_t *bytes, size_t count, uint32_t wi
         // Numbers that no block has take no table.
         if (groups > most) groups = most;
     }
+    *steps += reader.steps;
     // libwebp refuses damage before it allocates a table.
     return reader.is_damaged ? 0 : groups * (BYTES_PER_ENTRY * (ENTRIES + cache) + BYTES_PER_GROUP);
 }

@@ -109,6 +109,8 @@ typedef struct {
     bool partial;
     /// For `IMAGE_CODEC_CHECK`: an `image_codec_proof`, of what need not be tried again.
     int proof;
+    /// Nanoseconds of CPU time that earlier calls for the same file took: a file has one budget.
+    uint64_t spent;
 } image_codec_request;
 
 /// Memory from malloc.
@@ -134,8 +136,11 @@ typedef struct {
     bool has_alpha;
     /// An `image_codec_color`.
     int color;
-    /// Recorded warnings about ancillary data, at most IMAGE_CODEC_WARNINGS.
+    /// Recorded warnings about ancillary data, at most IMAGE_CODEC_WARNINGS, and how many there were.
     int warning_count;
+    uint32_t warnings_seen;
+    /// Nanoseconds of CPU time that the call took.
+    uint64_t spent;
     /// The reason, unless the status is IMAGE_CODEC_WHOLE.
     char message[IMAGE_CODEC_TEXT];
     char warnings[IMAGE_CODEC_WARNINGS][IMAGE_CODEC_TEXT];
@@ -180,7 +185,8 @@ uint32_t image_codec_exif_orientation(const uint8_t *exif, size_t count);
 void image_codec_exif_set_orientation(uint8_t *exif, size_t count, uint32_t orientation);
 
 /// Bytes that libwebp allocates for the tables of a lossless WebP image, whose data follow its header of size; 0 if they are damaged.
-uint64_t image_codec_vp8l_tables(const uint8_t *bytes, size_t count, uint32_t width, uint32_t height);
+/// * `steps`: symbols and bits that were read for it are added, at most a few thousand and 16 for each byte.
+uint64_t image_codec_vp8l_tables(const uint8_t *bytes, size_t count, uint32_t width, uint32_t height, uint64_t *steps);
 
 /// Nanoseconds of CPU time that a file of `bytes` may take to decode to `pixels`, over all its frames: a pixel without data takes none, and data
 /// of more than a byte a pixel (PNG of a photograph) take as long as so many pixels.

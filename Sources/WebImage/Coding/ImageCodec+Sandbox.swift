@@ -31,7 +31,8 @@ extension ImageCodec {
         let budget = budget(bytes: bytes.count, pixels: pixels.map { $0.overflow ? .max : $0.partialValue } ?? 0)
         let answer = try sandbox.run(
             CodecSandbox.Call(
-                record: call, subject: format.rawValue.uppercased(), file: file, nanoseconds: budget * share), bytes)
+                record: call, subject: format.rawValue.uppercased(), file: file,
+                nanoseconds: max(budget * share, request.spent + 1_000_000) - request.spent), bytes)
         var record = answer.record
         if let kind = Self.kind(Int32(bitPattern: record.status)) {
             throw ImageFault(kind, String(cString: codec_message(&record)))

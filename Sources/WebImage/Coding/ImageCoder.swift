@@ -121,7 +121,7 @@ public struct ImageCoder: Sendable {
         case .jpeg, .png, .gif, .avif:
             let structure = try codec.run(level == .header ? .header : .structure, format, bytes, level: level)
             guard level == .decode else { return structure.info }
-            let warnings = try decode(structure.info, bytes, memory: structure.memory)
+            let warnings = try decode(structure.info, bytes, memory: structure.memory, spent: structure.spent)
             var info = structure.info
             // libjpeg and the GIF decoder report the same again, libpng does not.
             info.warnings = format == .png ? info.warnings + warnings : warnings
@@ -141,10 +141,10 @@ public struct ImageCoder: Sendable {
     /// - Returns: the warnings.
     @discardableResult
     private func decode(
-        _ info: ImageInfo, _ bytes: UnsafeRawBufferPointer, memory need: Int
+        _ info: ImageInfo, _ bytes: UnsafeRawBufferPointer, memory need: Int, spent: UInt64 = 0
     ) throws(ImageFault) -> [String] {
         try withMemory(need, for: info) { () throws(ImageFault) in
-            try codec.run(.check, info.format, bytes, level: .decode, known: info).info.warnings
+            try codec.run(.check, info.format, bytes, level: .decode, known: info, spent: spent).info.warnings
         }
     }
 

@@ -29,6 +29,11 @@ struct WebPStructure {
         }
     }
 
+    /// Chunks of a file: libwebp looks at few, and a file of 64 MiB has room for 8 million.
+    private static let mostChunks = 1_000_000
+    /// Symbols and bits that may be read for the prefix codes of all images, besides 16 for each byte: half a second.
+    private static let mostSteps: UInt64 = 100_000_000
+
     /// Of the image that takes most, in a file that has been checked.
     func memory(_ bytes: UnsafeRawBufferPointer, _ info: ImageInfo) throws(ImageFault) -> Memory {
         var reader = ByteReader(bytes, format: "WebP")
@@ -36,35 +41,43 @@ struct WebPStructure {
         let length = try reader.littleEndian32()
         try reader.skip(4)
         var chunks = try reader.part(length - 4)
-        return try memory(&chunks, info.size, isFrame: false)
+        var steps: UInt64 = 0
+        let most = Self.mostSteps + 16 * UInt64(bytes.count)
+        return try memory(&chunks, info.size, isFrame: false, &steps, atMost: most)
     }
 
     private func memory(
-        _ chunks: inout ByteReader, _ size: PixelSize, isFrame: Bool
+        _ chunks: inout ByteReader, _ size: PixelSize, isFrame: Bool, _ steps: inout UInt64, atMost limit: UInt64
     ) throws(ImageFault) -> Memory {
         var (own, most) = (Memory(), Memory())
         while chunks.left > 0 {
+            guard steps <= limit else {
+                throw ImageFault(
+                    .overLimit(.decodeTime),
+                    "WebP whose prefix codes take more than \(limit) steps (--validate structure takes it undecoded)")
+            }
             var (name, data) = try nextChunk(&chunks)
             switch name {
             case Chunk.anmf where !isFrame:
                 try data.skip(6)
                 let size = PixelSize(width: try data.littleEndian24() + 1, height: try data.littleEndian24() + 1)
                 try data.skip(4)
-                let frame = try memory(&data, size, isFrame: true)
+                let frame = try memory(&data, size, isFrame: true, &steps, atMost: limit)
                 most.tables = max(most.tables, frame.tables)
                 most.pixels = max(most.pixels, frame.pixels)
             case Chunk.vp8: own.add(bytesPerPixel: 2, size)
             case Chunk.vp8l:
                 let header = try losslessHeader(&data)
                 own.add(
-                    bytesPerPixel: 9, header.size, tables: ImageCodec.tableMemory(lossless: data.rest, header.size))
+                    bytesPerPixel: 9, header.size,
+                    tables: ImageCodec.tableMemory(lossless: data.rest, header.size, steps: &steps))
             case Chunk.alph where data.left > 0:
                 // RFC 9649 section 2.7.1.2: the method is in the two low bits, and 1 is lossless, without a header. Then it may take four
                 // bytes a pixel, instead of one, beside the plane it goes to.
                 let isLossless = try data.byte() & 3 == 1
                 own.add(
                     bytesPerPixel: isLossless ? 6 : 3, size,
-                    tables: isLossless ? ImageCodec.tableMemory(lossless: data.rest, size) : 0)
+                    tables: isLossless ? ImageCodec.tableMemory(lossless: data.rest, size, steps: &steps) : 0)
             default: break
             }
         }
@@ -108,8 +121,10 @@ struct WebPStructure {
         var canvas: Canvas?
         var frames = FrameCount()
         var hasAnimation = false
+        var count = 0
         while chunks.left > 0 {
             var (name, data) = try nextChunk(&chunks)
+            try Self.add(1, to: &count)
             switch name {
             case Chunk.vp8x:
                 if info.width > 0 { throw ImageFault(.damaged, "WebP with VP8X behind its start") }
@@ -133,7 +148,7 @@ struct WebPStructure {
                 guard let canvas, canvas.isAnimation, hasAnimation else {
                     throw ImageFault(.damaged, "WebP with a frame and no animation")
                 }
-                try checkAnimationFrame(&data, canvas.size)
+                try checkAnimationFrame(&data, canvas.size, &count)
                 try frames.add(limits: limits, format: "WebP")
             default:
                 if info.width == 0 { throw ImageFault(.damaged, "WebP without an image at its start") }
@@ -143,6 +158,15 @@ struct WebPStructure {
         guard info.width > 0, frames.frames > 0 else { throw ImageFault(.damaged, "WebP without an image") }
         info.frameCount = frames.frames
         return info
+    }
+
+    private static func add(_ chunks: Int, to count: inout Int) throws(ImageFault) {
+        count += chunks
+        guard count <= mostChunks else {
+            throw ImageFault(
+                .overLimit(.codecLimit), "WebP with more than \(mostChunks) chunks (--validate none takes it unchecked)"
+            )
+        }
     }
 
     /// Some writers put JPEG's prefix before the data.
@@ -161,7 +185,9 @@ struct WebPStructure {
     }
 
     /// Section 2.7.1.1: 24-bit position and size, duration, flags; then the chunks of the frame.
-    private func checkAnimationFrame(_ data: inout ByteReader, _ canvas: PixelSize) throws(ImageFault) {
+    private func checkAnimationFrame(
+        _ data: inout ByteReader, _ canvas: PixelSize, _ count: inout Int
+    ) throws(ImageFault) {
         let (x, y) = (2 * (try data.littleEndian24()), 2 * (try data.littleEndian24()))
         let size = PixelSize(width: try data.littleEndian24() + 1, height: try data.littleEndian24() + 1)
         try data.skip(4)
@@ -172,6 +198,7 @@ struct WebPStructure {
         var found = false
         while data.left > 0 {
             var (name, bytes) = try nextChunk(&data)
+            try Self.add(1, to: &count)
             guard name == Chunk.vp8 || name == Chunk.vp8l else { continue }
             if found { throw ImageFault(.damaged, "WebP frame with two images") }
             found = true

@@ -46,7 +46,7 @@ package struct RedisReplyError: Sendable, Hashable, CustomStringConvertible {
                 return RedisError(
                     .transient, "Redis takes no more clients now: \(text)", hint: "raise maxclients", replyCode: code)
             }
-            if text.contains("ACL failure in script") {
+            if text.contains("ACL failure in script") || text.contains("The user executing the script can't") {
                 return RedisError(
                     .refused, "Redis forbids a command in a script to this user: \(text)",
                     hint: "give the right: \(grant)", replyCode: code)
@@ -76,8 +76,11 @@ package struct RedisReplyError: Sendable, Hashable, CustomStringConvertible {
     private var grant: String {
         let words = text.split(separator: " ")
         let place = words.firstIndex { $0.lowercased() == "user" }.map { $0 + 1 }
-        let name = place.flatMap { $0 < words.count && words[$0] != "has" ? words[$0] : nil } ?? "NAME"
-        let isOfKeys = text.contains("access a key") || text.contains("access one of the keys")
+        let word = place.flatMap { $0 < words.count ? words[$0] : nil }
+        // "this user has no …", "the user executing …"
+        let name = word.flatMap { ["has", "executing"].contains($0) ? nil : $0 } ?? "NAME"
+        let isOfKeys = ["access a key", "access one of the keys", "access at least one of the keys"]
+            .contains { text.contains($0) }
         return "redis-cli ACL SETUSER \(name.filter { $0.isLetter || $0.isNumber || "_-.".contains($0) }) "
             + (isOfKeys ? "'~prefetch:*'" : "+@read +@write +@scripting +@connection +info +time")
     }

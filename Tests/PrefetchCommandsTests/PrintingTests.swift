@@ -51,6 +51,9 @@ struct PrintingTests {
         #expect(TerminalText.line("\u{1B}[8mx\u{1B}[0m\u{1B}[m\u{1B}[31") == "\\x1b[8mx\u{1B}[0m\\x1b[m\\x1b[31")
         // What a URL may have stays: somebody may read it on.
         #expect(TerminalText.line("http://h/ä\u{202E}") == "http://h/ä\u{202E}")
+        // A terminal gets it as it is read, with its styles.
+        #expect(TerminalText.shown(painted) == painted)
+        #expect(TerminalText.shown("http://h/ä\u{202E}\u{9B}31m\n") == "http://h/ä\\u{202e}\\x9b31m\n")
         #expect(TerminalText.escaped("a\u{61C}b\u{202E}") == "a\\u{61c}b\\u{202e}")
     }
 

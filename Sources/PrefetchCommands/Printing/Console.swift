@@ -45,11 +45,16 @@ package enum Console {
 
     /// A line of the result, or several; see ``TerminalText/line(_:)``.
     package static func print(_ line: String) {
-        write(TerminalText.line(line) + "\n", to: STDOUT_FILENO)
+        let text = TerminalText.line(line)
+        write((isTerminal(STDOUT_FILENO) ? TerminalText.shown(text) : text) + "\n", to: STDOUT_FILENO)
     }
 
-    /// Raw bytes of the result.
+    /// Raw bytes of the result; a terminal gets them as a person can read them.
     static func print(_ bytes: [UInt8]) {
+        if isTerminal(STDOUT_FILENO) {
+            let text = TerminalText.shown(TerminalText.line(String(decoding: bytes, as: UTF8.self)))
+            return write(text, to: STDOUT_FILENO)
+        }
         bytes.withUnsafeBytes { writeAll($0, to: STDOUT_FILENO) }
     }
 

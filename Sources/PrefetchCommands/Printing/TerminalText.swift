@@ -44,6 +44,19 @@ package enum TerminalText {
         return out
     }
 
+    /// A ``line(_:)`` for a terminal: what changes the order or the place of other characters, and the second set of control characters, is
+    /// escaped too.
+    static func shown(_ line: String) -> String {
+        guard line.utf8.contains(where: { $0 >= 0x80 }) else { return line }
+        return line.unicodeScalars.reduce(into: "") { out, scalar in
+            guard scalar.value >= 0x80, isUnsafe(scalar) else {
+                out.unicodeScalars.append(scalar)
+                return
+            }
+            out += plain(String(scalar))
+        }
+    }
+
     /// The end of a style behind its ESC: `[`, numbers of ``Ink`` with semicolons between, `m`; nil where there is none.
     private static func styleEnd(_ text: Substring.UnicodeScalarView) -> Substring.UnicodeScalarView.Index? {
         guard text.first == "[", let end = text.prefix(12).firstIndex(of: "m") else { return nil }

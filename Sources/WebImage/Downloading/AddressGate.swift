@@ -78,7 +78,11 @@ struct AddressGate {
         let addresses: [IPAddress]
         let target = try ProxyTarget(request)
         switch target {
-        case .name: return
+        case .name:
+            guard !isAddressOverridden, let message = policy.refusal(ofName: request.host, port: request.port) else {
+                return
+            }
+            throw WebImageError(.refused, message, reason: .closedNetwork)
         case .address(let address): addresses = [address]
         case .loopbackName: addresses = ["127.0.0.1", "::1"].compactMap { IPAddress($0) }
         }

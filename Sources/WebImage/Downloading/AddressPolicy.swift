@@ -28,6 +28,12 @@ public struct AddressPolicy: Sendable, Equatable {
         return Self.isWebPort(port) ? nil : Self.servicePort(port, of: address)
     }
 
+    /// Why a name whose addresses a proxy alone knows may not be asked at a port.
+    package func refusal(ofName host: String, port: Int) -> String? {
+        let isOpened = Self.isWebPort(port) || allow.contains { $0.port == port }
+        return isOpened ? nil : "port \(port) of \(host) is not a web server's"
+    }
+
     /// Reason if `deny` covers the address or an IPv4 address embedded in it; otherwise nil.
     package func denial(of address: IPAddress, port: Int) -> String? {
         let isDenied = deny.contains { block in
@@ -66,7 +72,8 @@ public struct AddressPolicy: Sendable, Equatable {
                 return "not a public address"
             }
         }
-        return reserved.first { $0.block.contains(address) }?.name
+        guard let found = reserved.first(where: { $0.block.contains(address) }) else { return nil }
+        return assigned.contains { $0.contains(address) } ? nil : found.name
     }
 
     private static func isWebPort(_ port: Int) -> Bool {
@@ -93,5 +100,11 @@ public struct AddressPolicy: Sendable, Equatable {
         ("240.0.0.0/4", "a reserved address"), ("2001:2::/48", "a benchmarking address"),
         ("2001:10::/28", "a reserved address"), ("2001:20::/28", "a reserved address"),
         ("2001:db8::/32", "a documentation address"), ("3fff::/20", "a documentation address"),
+        ("2001::/23", "a reserved address"),
     ].compactMap { text, name in CIDR(text).map { (block: $0, name: name) } }
+
+    /// Of the protocol assignments (2001::/23) what is globally reachable by IANA's registry; Teredo is judged by what it stands for.
+    private static let assigned: [CIDR] = [
+        "2001::/32", "2001:1::1/128", "2001:1::2/128", "2001:1::3/128", "2001:3::/32", "2001:4:112::/48",
+    ].compactMap { CIDR($0) }
 }

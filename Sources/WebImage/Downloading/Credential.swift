@@ -18,7 +18,8 @@ public struct Credential: Sendable, Equatable {
     public var user: String
     /// Password or token.
     public var secret: String
-    /// The hosts it is for, in lower case; empty: the host of each URL.
+    /// The hosts it is for, in lower case, each with or without a port; empty: the site of each URL. After a redirect one without a port is
+    /// for the usual port of the scheme alone.
     public var hosts: Set<String>
 
     /// Creates a credential with user name and password.
@@ -39,6 +40,15 @@ public struct Credential: Sendable, Equatable {
 
     /// Whether it names the host.
     func names(_ host: String) -> Bool { hosts.contains { $0.hasBytes(of: host) } }
+
+    /// Whether it may go with a request.
+    /// * `isAtOrigin`: at scheme, host and port of the URL, which the user has named.
+    func isFor(_ request: RequestURL, isAtOrigin: Bool) -> Bool {
+        if hosts.isEmpty { return isAtOrigin }
+        if names("\(request.host):\(request.port)") { return true }
+        let isUsual = request.port == (request.scheme == "https" ? 443 : 80)
+        return (isAtOrigin || isUsual) && names(request.host)
+    }
 
     /// Whether it can be sent without injecting another header line.
     var isValid: Bool {

@@ -94,8 +94,7 @@ final class CurlSession {
             return Credential(user: user, password: operation.start.password ?? "")
         }
         guard !configuration.credentials.isEmpty else { return nil }
-        let host = operation.request.host
-        return configuration.credentials.first { $0.hosts.isEmpty ? operation.isAtOrigin : $0.names(host) }
+        return configuration.credentials.first { $0.isFor(operation.request, isAtOrigin: operation.isAtOrigin) }
     }
 
     private func headers(for operation: DownloadOperation) -> CurlList {

@@ -19,7 +19,7 @@ struct AddressPolicyTests {
             // Teredo: the server, then the client's address inverted.
             "2001:0:7f00:1::", "2001:0:808:808:0:0:80ff:fffe", "2606:4700::5efe:127.0.0.1",
             "2606:4700::200:5efe:10.0.0.1",
-            "fe80::5efe:8.8.8.8",
+            "fe80::5efe:8.8.8.8", "2001:1::4", "2001:5::1", "2001:30::1", "2001:4:111::1", "2001:1ff::1",
         ])
     func refused(text: String) throws {
         let address = try #require(IPAddress(text))
@@ -38,6 +38,7 @@ struct AddressPolicyTests {
             "198.20.0.0",
             "223.255.255.255", "2606:4700::1111", "2001:4860:4860::8888", "64:ff9b::808:808", "::ffff:8.8.8.8",
             "2002:808:808::1",
+            "2001:1::1", "2001:1::3", "2001:3::1", "2001:4:112::1", "2001:200::1",
             "2001:0:808:808:0:0:f7f7:f7f7", "2606:4700::5efe:8.8.8.8",
         ])
     func permitted(text: String) throws {

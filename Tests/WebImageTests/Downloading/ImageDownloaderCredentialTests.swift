@@ -71,14 +71,42 @@ struct ImageDownloaderCredentialTests {
         _ = try await downloader(Credential(user: "x", password: "1")).download("\(here)/")
         #expect(authorizations(other) == [nil, nil])
         #expect(authorizations(origin) == ["Basic YTox", "Basic eDox"])
-        // The other host's own does go there.
+        // The other host's own does go there where it names the port, which is not the usual one.
         _ = try await downloader(own, Credential(user: "b", password: "2", hosts: ["b.test"])).download("\(here)/")
-        #expect(authorizations(other).last == "Basic YjoyCg" || authorizations(other).last == "Basic Yjoy")
+        #expect(authorizations(other).last == .some(nil))
+        let named = Credential(user: "b", password: "2", hosts: ["b.test:\(other.port)"])
+        _ = try await downloader(own, named).download("\(here)/")
+        #expect(authorizations(other).last == "Basic Yjoy")
         // A handle that has spoken for somebody speaks for nobody the next time.
         let downloader = try downloader(own)
         _ = try await downloader.download("\(here)/")
         _ = try await downloader.download("\(there)/plain")
         #expect(authorizations(other).last == .some(nil))
+    }
+
+    @Test("A token keeps to scheme, host and port: a redirect to another port of its own host does not have it")
+    func otherPort() async throws {
+        let (first, second) = (origin.port, other.port)
+        origin.route("/", OriginResponse.redirect(to: "http://a.test:\(second)/"))
+        other.setFallback { _ in OriginResponse(body: [1]) }
+        for hosts in [[], ["a.test"]] as [Set<String>] {
+            let downloader = try makeDownloader {
+                $0.credentials = [Credential(bearer: "token", hosts: hosts)]
+                $0.resolve = [first, second].map { "a.test:\($0):127.0.0.1" }
+            }
+            _ = try await downloader.download("http://a.test:\(first)/")
+            #expect(authorizations(origin).last == "Bearer token" && authorizations(other).last == .some(nil))
+            // A URL of that port is one that the user has given.
+            _ = try await downloader.download("http://a.test:\(second)/own")
+            #expect(authorizations(other).last == "Bearer token")
+        }
+        let credential = Credential(bearer: "t", hosts: ["a.test", "b.test:8080"])
+        func isFor(_ url: String, isAtOrigin: Bool = false) throws -> Bool {
+            credential.isFor(try RequestURL(url), isAtOrigin: isAtOrigin)
+        }
+        #expect(try isFor("http://a.test/") && isFor("https://a.test/") && isFor("https://b.test:8080/"))
+        #expect(try isFor("http://a.test:8080/", isAtOrigin: true) && !isFor("http://b.test/", isAtOrigin: true))
+        #expect(try !isFor("http://a.test:8080/") && !isFor("http://a.test:443/") && !isFor("https://a.test:80/"))
     }
 
     @Test("Those in the URL come before those of the configuration")

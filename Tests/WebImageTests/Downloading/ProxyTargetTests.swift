@@ -55,6 +55,32 @@ struct ProxyTargetTests {
         #expect(proxy.requests.count == 1)
     }
 
+    @Test(
+        "A name's port is a web server's behind a proxy too, on each hop, unless the operator names it",
+        arguments: [
+            (22, false), (25, false), (81, false), (2375, false), (6379, false), (10_250, false), (11_211, false),
+            (80, true), (443, true), (8080, true), (3128, true),
+        ])
+    func ports(port: Int, isPermitted: Bool) async throws {
+        let proxy = try OriginServer()
+        let target = "http://service.example:\(port)/x"
+        proxy.setFallback { $0.path.hasSuffix("/hop") ? .redirect(to: target) : OriginResponse(body: [1]) }
+        for allow in [[], ["10.0.0.0/8"], ["10.0.0.0/8:\(port)"]] {
+            let downloader = try makeDownloader {
+                $0.addressPolicy = AddressPolicy(allow: allow.compactMap { CIDR($0) })
+                $0.proxy = proxy.url("")
+                $0.maxTries = 1
+            }
+            let isOpened = isPermitted || allow.first?.contains(":") == true
+            for url in [target, "http://public.example/hop"] {
+                let error = await downloader.failure(url)
+                #expect((error == nil) == isOpened, "\(url) \(allow) \(String(describing: error))")
+                if !isOpened { #expect(error?.outcome == .refused && error?.reason == .closedNetwork) }
+            }
+        }
+        #expect(proxy.requests.count { $0.path.hasSuffix("/x") } == (isPermitted ? 6 : 2))
+    }
+
     @Test("What the operator opens goes to the proxy, in every spelling of it, and what is closed does not")
     func opened() async throws {
         let proxy = try OriginServer()

@@ -88,13 +88,22 @@ package struct ImageImport: Sendable {
     }
 
     private func takeOver(_ item: ImageSource.Item) throws(WebImageError) -> End {
-        let key = rule.key(for: item.url)
+        let key: String
+        do throws(WebImageError) { key = try rule.key(for: item.url) } catch {
+            onRefusal(item.name, error.message)
+            return .refused
+        }
         if let entry = try disk.images.find(CacheKey(key), atLeast: level), !entry.needsVerification {
             guard let digest = item.digest, try entry.knownDigest() != digest else { return .present }
         }
         guard let bytes = try item.read(most) else { return .missing }
         if let digest = item.digest, SHA256.hash(bytes) != digest {
             onRefusal(item.name, "its SHA-256 differs from the list")
+            return .refused
+        }
+        // Who wrote the list may have named any file of this user: what is in one that is no image is not told.
+        if level != .none, bytes.span.withUnsafeBytes({ ImageFormat(sniffing: $0) }) == nil {
+            onRefusal(item.name, "not an image of a known format")
             return .refused
         }
         do throws(WebImageError) {

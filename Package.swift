@@ -13,7 +13,11 @@ let settings: [SwiftSetting] = [
     .enableUpcomingFeature("MemberImportVisibility"),
 ]
 
-let cSettings: [CSetting] = [.treatAllWarnings(as: .error)]
+// Calls of the C library with checked lengths: they need an optimised build. Its stack protector is an unsafe flag, which no package that depends
+// on this one could have: scripts/lib/release gives it.
+let cSettings: [CSetting] = [
+    .treatAllWarnings(as: .error), .define("_FORTIFY_SOURCE", to: "2", .when(configuration: .release)),
+]
 
 // A program in C is linked by the driver of Swift, with its startup code and its library; these leave both out.
 let withoutSwift: [LinkerSetting] = [.unsafeFlags(["-nostartfiles", "-static-stdlib", "-Xlinker", "--as-needed"])]

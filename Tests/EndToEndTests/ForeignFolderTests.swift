@@ -1,4 +1,5 @@
 import Glibc
+import Origin
 import TestSupport
 import Testing
 
@@ -56,6 +57,36 @@ struct ForeignFolderTests {
             #expect(touched.stdout.isEmpty, "\(command): \(touched.stdout)")
         }
         #expect(try await shell(list).stdout == before.stdout)
+    }
+
+    @Test("A page with the length and the record of an image is no hit, and is not exported; a moved cache is the same")
+    func falsified() async throws {
+        folder.write(GeneratedImage.png(seed: 1, width: 8, height: 8), to: "a.png")
+        folder.write(GeneratedImage.png(seed: 2, width: 8, height: 8), to: "b.png")
+        try await plant(
+            """
+            for n in a b; do
+                prefetch-coord cache import $n.png --url http://192.0.2.1/$n.png --cache made
+                echo http://192.0.2.1/$n.png >>urls.txt
+            done
+            file=$(prefetch-coord cache path http://192.0.2.1/b.png --cache made)
+            chmod 600 $file; length=$(stat -c %s $file); printf '<html>%*s' $((length - 6)) '' >$file; chmod 444 $file
+            mkdir cache; tar -C made --xattrs -cf - v1 | tar -C cache --xattrs --xattrs-include='*' -xf -
+            """)
+        let run = try await shell(
+            "prefetch-coord run urls.txt --options fromCacheOnly -n 1 --json --out out --format files")
+        #expect(await run.wait() == .exited(3), "\(run.stderr)")
+        #expect(run.stdout.contains(#""hit":1"#) && run.stdout.contains(#""notCached":1"#), "\(run.stdout)")
+        #expect(try await shell("ls out").stdout == "000001.png\n")
+        for move in [
+            "mv cache moved", "mkdir mounted; unshare -m bash -c 'mount --bind moved mounted && exec \"$@\"' _",
+        ] {
+            let name = move.hasPrefix("mv") ? "moved" : "mounted"
+            let glue = move.hasPrefix("mv") ? "&&" : ""
+            let verify = try await shell("\(move) \(glue) prefetch-coord cache verify --json --cache \(name)")
+            #expect(
+                verify.stdout.contains(#""without_record":0"#) || verify.stderr.contains("unshare"), "\(verify.stdout)")
+        }
     }
 
     @Test(

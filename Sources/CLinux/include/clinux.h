@@ -49,6 +49,10 @@ int64_t clinux_shared_load(const void *word);
 int clinux_shared_exchange(void *word, int64_t expected, int64_t desired);
 /// statx(2), STATX_BTIME: time of creation, without following a link. ENOTSUP if the file system lacks it.
 int clinux_birth_time(int dirfd, const char *name, struct timespec *time);
+/// fstat(2), and a number for this file that no copy of it has: of its inode and its time of birth, which no call can set; if the file system
+/// lacks that, of its handle (name_to_handle_at(2)), which has the inode's generation; if it lacks both, of its inode alone. It stays the same
+/// when the file gets other names, dates, attributes or permissions, and is never 0. `status` is a struct stat, which belongs to the Glibc module.
+int clinux_stat_file(int fd, void *status, uint32_t *identity);
 /// renameat2(2) with RENAME_NOREPLACE.
 int clinux_rename_noreplace(int olddirfd, const char *oldpath, int newdirfd, const char *newpath);
 /// ioctl(2), TIOCGWINSZ: columns and rows of a terminal. Swift's Glibc module has struct winsize only on some systems.

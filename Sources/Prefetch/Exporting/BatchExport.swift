@@ -11,6 +11,8 @@ package struct BatchExport: Sendable {
     private let disk: DiskCache
     /// By batch of the chain: a retry may change images in another way.
     private let rules: [CacheKeyRule]
+    /// By batch of the chain: verifies an image that is a copy, and so has no record that is believed.
+    private let proofs: [ImageProof]
     private let total: Int
     private let cacheID: String?
     private let state = Locked(Absent())
@@ -41,6 +43,9 @@ package struct BatchExport: Sendable {
         disk = cache
         cacheID = cache.folder.id
         rules = chain.batches.map { CacheKeyRule($0.options) }
+        proofs = chain.batches.map {
+            ImageProof(cache, level: $0.options.validate, unverifiable: $0.options.unverifiable)
+        }
         total = chain.root.total
     }
 
@@ -209,7 +214,7 @@ package struct BatchExport: Sendable {
             }
             do throws(WebImageError) {
                 let key = try rules[line.batch].key(for: line.url, line.settings)
-                let entry = try disk.find(forKey: key, atLeast: .none)
+                let entry = try proofs[line.batch].find(key)
                 if entry == nil { miss(line) }
                 found.append((line, entry))
             } catch {

@@ -69,7 +69,7 @@ struct CacheDiagnostics: Sendable {
         return [
             Finding(
                 .warn, "cache",
-                "everybody on this machine can write to it, and so put files there that count as verified",
+                "everybody on this machine can write to it; what other users put there is verified at each hit",
                 remedy: "chmod o-w \(Shell.quoted(folder))")
         ]
     }

@@ -80,7 +80,7 @@ public final class CacheAudit: Sendable {
         looked = entry
         if entry.isForeign { return .some(.key) }
         guard entry.isFile else { return .some(.notAFile) }
-        if let record = entry.record {
+        if let record = entry.claim {
             guard record.length == entry.size else { return .some(.size(expected: record.length, found: entry.size)) }
             if let digest = record.digest {
                 let found: Digest
@@ -93,8 +93,9 @@ public final class CacheAudit: Sendable {
             }
         } else if entry.size == 0 {
             return .some(.size(expected: 1, found: 0))
-        } else if !entry.isWhole {
-            return .some(.image("\(entry.size) bytes without a record, more than an image may have"))
+        }
+        guard entry.isWhole else {
+            return .some(.image("\(entry.size) bytes without a record of it, more than an image may have"))
         }
         if let text = try check(entry) { return .some(.image(text)) }
         switch entry.standing {

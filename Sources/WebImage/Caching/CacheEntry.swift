@@ -9,7 +9,7 @@ public final class CacheEntry: Sendable {
         case verified
         /// Its record says that it is complete, but passed only a lower level.
         case lower(ValidationLevel)
-        /// Unknown: copied here by other means, or its record is damaged.
+        /// Unknown: without a record, or copied here by other means.
         case unverified
     }
 
@@ -19,13 +19,17 @@ public final class CacheEntry: Sendable {
     public let path: String
     /// Length in bytes.
     public let size: Int
-    /// The record of the image.
+    /// The record of the image, if it was made for this file.
     public let record: CacheRecord?
+    /// The record as it is, also of another file that this one is a copy of: good for finding damage, but proof of nothing.
+    let claim: CacheRecord?
     /// How far it can be trusted.
     public let standing: Standing
 
     let descriptor: Int32
     let inode: UInt
+    /// What no copy of the file has (`clinux_stat_file`).
+    let file: UInt32
     /// Seconds since 1970, from the file system.
     let accessedAt: Int
     /// Time of the last write, in seconds since 1970.
@@ -41,12 +45,15 @@ public final class CacheEntry: Sendable {
     let isWhole: Bool
 
     init(
-        key: CacheKey, path: String, record: CacheRecord?, isForeign: Bool = false, isElsewhere: Bool = false,
-        level: ValidationLevel, maxUnverified: Int, file: consuming OpenFile, status: stat
+        key: CacheKey, path: String, claim: CacheRecord?, isBelieved: Bool, isForeign: Bool = false,
+        isElsewhere: Bool = false, level: ValidationLevel, maxUnverified: Int, file: consuming OpenFile, status: stat,
+        identity: UInt32
     ) {
         self.key = key
         self.path = path
-        self.record = record
+        self.claim = claim
+        record = isBelieved ? claim : nil
+        self.file = identity
         self.isForeign = isForeign
         self.isElsewhere = isElsewhere
         size = Int(status.st_size)
@@ -56,9 +63,8 @@ public final class CacheEntry: Sendable {
         changedAt = WriteOut.nanoseconds(status.st_ctim)
         isFile = status.st_mode & S_IFMT == S_IFREG
         isWhole =
-            isFile && !isForeign
-            && (record.map { $0.length == Int(status.st_size) }
-                ?? (1...max(1, maxUnverified)).contains(Int(status.st_size)))
+            isFile && !isForeign && claim?.length ?? Int(status.st_size) == Int(status.st_size)
+            && (record != nil || (1...max(1, maxUnverified)).contains(Int(status.st_size)))
         standing =
             if let record { record.level >= level ? .verified : .lower(record.level) } else { .unverified }
         descriptor = file.release()

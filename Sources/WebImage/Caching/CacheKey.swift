@@ -36,8 +36,6 @@ public struct CacheKey: Sendable, Hashable, CustomStringConvertible {
 
     var leafIndex: Int { Int(digest[0]) }
 
-    var check: [UInt8] { (28..<32).map { digest[$0] } }
-
     var lockFile: Int { Int(digest[31]) % Self.lockFileCount }
 
     /// Offset of the locked byte, 61 bits: with two more for other bytes the end of the range must fit into off_t (fcntl(2)).

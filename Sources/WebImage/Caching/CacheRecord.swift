@@ -2,17 +2,18 @@
 ///
 /// At most 64: with its name it just fits behind the inode of an ext4 file (256 bytes), so that it costs no block. Little endian:
 ///
-///     0  version, 3           4  width, u24               21  height of the original, u16
-///     1  level passed         7  height, u24              23  0
-///     2  flags               10  width of the original,   24  stored at, seconds since 1970, u40
-///     3  format                  u16: 65,535 or more      29  colour model (`ImageColorSpace.recordCode`)
-///                            12  of which key             30  frames, u16: 65,535 or more
-///                            16  length, u40              32  SHA-256, or 0
+///     0  version, 4           4  width, u24               16  length, u40
+///     1  level passed         7  height, u24              21  frames, u16: 65,535 or more
+///     2  flags               10  width of the original,   23  colour model (`ImageColorSpace.recordCode`)
+///     3  format                  u16: 65,535 or more      24  stored at, seconds since 1970, u32
+///                            12  height of the original   28  of which file, u32
+///                            14  of which key, u16        32  SHA-256, or 0
 ///
 /// Flags: 1 = digest, 2 = alpha, 4 to 64 = EXIF orientation. The format has 4 bits, that of the original the 4 bits above them; width and
 /// height of the original are 0 if the file itself is what was fetched.
 ///
-/// At 12 are the last four bytes of the key's digest, which reveal a file under the name of another key. 0: unknown.
+/// At 14 are the last two bytes of the key's digest, which reveal a file under the name of another key; 0: unknown. At 28 is what no copy of
+/// the file has (`clinux_stat_file`), so that a record is believed only of the file it was made for.
 public struct CacheRecord: Sendable, Equatable {
     /// The level that the image passed.
     public var level: ValidationLevel
@@ -87,7 +88,7 @@ public struct CacheRecord: Sendable, Equatable {
     static let encodedLength = 64
     /// Without extended attributes, a record is a file with the image's name and this suffix.
     static let fileSuffix = ".m"
-    private static let version: UInt8 = 3
+    private static let version: UInt8 = 4
     private static let digestFlag: UInt8 = 1
     private static let alphaFlag: UInt8 = 2
     private static let orientationShift: UInt8 = 2
@@ -102,28 +103,34 @@ public struct CacheRecord: Sendable, Equatable {
         guard length <= Plausible.largestImage else { return nil }
         let original = OriginalImage(
             format: ImageFormat(recordCode: bytes[3] >> 4) ?? .unknown, width: Int(number(10..<12)),
-            height: Int(number(21..<23)))
+            height: Int(number(12..<14)))
         self.init(
             level: level, format: ImageFormat(recordCode: bytes[3] & 15) ?? .unknown, width: Int(number(4..<7)),
             height: Int(number(7..<10)),
             orientation: ImageOrientation(exif: Int(bytes[2] >> Self.orientationShift)),
-            frameCount: max(1, Int(number(30..<32))), hasAlpha: bytes[2] & Self.alphaFlag != 0,
-            colorSpace: ImageColorSpace(recordCode: bytes[29]),
+            frameCount: max(1, Int(number(21..<23))), hasAlpha: bytes[2] & Self.alphaFlag != 0,
+            colorSpace: ImageColorSpace(recordCode: bytes[23]),
             original: original.width > 0 && original.height > 0 ? original : nil, length: length,
             digest: bytes[2] & Self.digestFlag == 0 ? nil : Digest(bytes[32...]),
-            storedAt: Plausible.time(Int(number(24..<29))))
+            storedAt: Plausible.time(Int(number(24..<28))))
     }
 
     /// Whether the record may belong to the key: it does not name another one.
     static func belongs(_ bytes: [UInt8], to key: CacheKey) -> Bool {
         guard bytes.count == encodedLength, bytes[0] == version else { return true }
-        let check = bytes[12..<16]
-        return check.allSatisfy { $0 == 0 } || check.elementsEqual(key.check)
+        return bytes[14] == 0 && bytes[15] == 0 || bytes[14] == key.digest[30] && bytes[15] == key.digest[31]
     }
 
-    func encoded(for key: CacheKey) -> [UInt8] {
+    /// Whether the record was made for the file, and not for one that it is a copy of.
+    static func describes(_ bytes: [UInt8], file: UInt32) -> Bool {
+        bytes.count == encodedLength && bytes[28..<32].reversed().reduce(0) { $0 << 8 | UInt32($1) } == file
+    }
+
+    /// * `file`: what no other file has (`clinux_stat_file`).
+    func encoded(for key: CacheKey, file: UInt32) -> [UInt8] {
         var bytes = encoded
-        for index in 0..<4 { bytes[12 + index] = key.digest[28 + index] }
+        (bytes[14], bytes[15]) = (key.digest[30], key.digest[31])
+        for index in 0..<4 { bytes[28 + index] = UInt8(truncatingIfNeeded: file >> (8 * index)) }
         return bytes
     }
 
@@ -144,12 +151,11 @@ public struct CacheRecord: Sendable, Equatable {
             put(width, 4, bits: 24)
             put(height, 7, bits: 24)
             put(original?.width ?? 0, 10, bits: 16)
-            put(0, 12, bits: 32)
+            put(original?.height ?? 0, 12, bits: 16)
             put(length, 16, bits: 40)
-            put(original?.height ?? 0, 21, bits: 16)
-            put(storedAt, 24, bits: 40)
-            put(Int(colorSpace.recordCode), 29, bits: 8)
-            put(frameCount, 30, bits: 16)
+            put(frameCount, 21, bits: 16)
+            put(Int(colorSpace.recordCode), 23, bits: 8)
+            put(storedAt, 24, bits: 32)
             let tail = UnsafeMutableRawBufferPointer(rebasing: bytes[32..<64])
             if let digest {
                 digest.withUnsafeBytes { tail.copyMemory(from: $0) }

@@ -29,7 +29,8 @@ public final class DiskCache: Sendable {
     public init(directory: String, configuration: Configuration = Configuration()) throws(WebImageError) {
         self.configuration = configuration
         folder = try CacheDirectory(directory, configuration)
-        warnings = try Self.warnings(of: folder)
+        let trust = try CacheTrust(of: folder)
+        warnings = trust.isWorldWritable ? [Self.warning(of: folder)] : []
         var tiers: [CacheTier] = []
         for directory in configuration.readOnlyDirectories {
             tiers.append(try CacheTier(directory, maxUnverified: configuration.maxUnverifiedSize))
@@ -38,7 +39,7 @@ public final class DiskCache: Sendable {
         account = CacheAccount(folder)
         let quarantine = Quarantine(folder, account)
         let leaves = LeafDirectories(folder, account, quarantine, isSynced: configuration.durability == .file)
-        images = ImageFiles(folder, leaves, account, quarantine, writeOut, configuration)
+        images = ImageFiles(folder, leaves, account, quarantine, writeOut, trust, configuration)
         audit = CacheAudit(folder, leaves, account, quarantine, images)
         temporaryFiles = TemporaryFiles(folder, leaves)
         sweep = CacheSweep(folder, leaves, account, quarantine, temporaryFiles, configuration.expireType)
@@ -53,15 +54,8 @@ public final class DiskCache: Sendable {
 
     // MARK: Opening
 
-    private static func warnings(of folder: CacheDirectory) throws(WebImageError) -> [String] {
-        var status = stat()
-        guard fstat(folder.descriptor, &status) == 0 else {
-            throw .fileFault("open the cache directory \(folder.path)")
-        }
-        guard status.st_mode & 0o002 != 0 else { return [] }
-        return [
-            "everybody on this machine can write to the cache directory \(folder.path) and so put files there that count as verified; chmod o-w takes that away"
-        ]
+    private static func warning(of folder: CacheDirectory) -> String {
+        "everybody on this machine can write to the cache directory \(folder.path): images that other users put there are verified at each hit; chmod o-w keeps others out"
     }
 
     /// Creates missing parts of a cache.

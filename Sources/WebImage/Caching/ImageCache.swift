@@ -89,23 +89,10 @@ extension ImageCache {
         if !entry.needsVerification, let record = entry.record {
             return FoundImage(entry: entry, info: record.info, bytes: nil, removals: removals)
         }
-        let call = disk.folder.calls.begin()
-        let read = Result { () throws(WebImageError) in try entry.bytes() }
-        disk.folder.calls.end(call)
-        let bytes = try read.get()
-        let info: ImageInfo
-        do throws(WebImageError) {
-            info = try bytes.span.withUnsafeBytes { bytes throws(WebImageError) in
-                try coder.verify(bytes, level: level, unverifiable: unverifiable)
-            }
-        } catch {
-            if error.code == .localFault || error.code == .cancelled { throw error }
-            guard error.code == .badImageData else { return nil }
-            disk.images.moveAside(entry)
+        let proof = ImageProof(disk, level: level, unverifiable: unverifiable, coder: coder)
+        guard let (info, bytes) = try proof.verify(entry) else {
             return nil
         }
-        // A kept image that cannot be verified stays at its level.
-        if entry.record.map({ $0.level < info.level }) ?? true { _ = try disk.images.raise(entry, to: info) }
         return FoundImage(entry: entry, info: info, bytes: bytes, removals: removals)
     }
 

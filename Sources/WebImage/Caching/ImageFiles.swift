@@ -11,6 +11,7 @@ public final class ImageFiles: Sendable {
     private let account: CacheAccount
     private let quarantine: Quarantine
     private let writeOut: WriteOut
+    private let trust: CacheTrust
     private let configuration: DiskCache.Configuration
     let records: ImageRecords
     /// Nanoseconds since 1970: found images that changed before are marked; 0: none are.
@@ -18,10 +19,10 @@ public final class ImageFiles: Sendable {
 
     init(
         _ directory: CacheDirectory, _ leaves: LeafDirectories, _ account: CacheAccount, _ quarantine: Quarantine,
-        _ writeOut: WriteOut, _ configuration: DiskCache.Configuration
+        _ writeOut: WriteOut, _ trust: CacheTrust, _ configuration: DiskCache.Configuration
     ) {
         (self.directory, self.leaves, self.account, self.quarantine) = (directory, leaves, account, quarantine)
-        (self.writeOut, self.configuration) = (writeOut, configuration)
+        (self.writeOut, self.trust, self.configuration) = (writeOut, trust, configuration)
         records = ImageRecords(directory, leaves, quarantine, isSynced: configuration.durability == .file)
     }
 
@@ -103,14 +104,20 @@ public final class ImageFiles: Sendable {
             return nil
         }
         var status = stat()
-        guard fstat(file.descriptor, &status) == 0 else { throw directory.fault("look up an image") }
+        var identity: UInt32 = 0
+        guard clinux_stat_file(file.descriptor, &status, &identity) == 0 else {
+            throw directory.fault("look up an image")
+        }
         let path = key.path
         let isFile = status.st_mode & S_IFMT == S_IFREG
         let record = isFile ? try records.record(of: file.descriptor, path: path) : nil
         return CacheEntry(
-            key: key, path: "\(directory.path)/\(path)", record: record.flatMap { CacheRecord($0) },
+            key: key, path: "\(directory.path)/\(path)", claim: record.flatMap { CacheRecord($0) },
+            isBelieved: record.map { CacheRecord.describes($0, file: identity) } ?? false
+                && trust.covers(status.st_uid),
             isForeign: record.map { !CacheRecord.belongs($0, to: key) } ?? false, isElsewhere: configuration.isTier,
-            level: level, maxUnverified: configuration.maxUnverifiedSize, file: file, status: status)
+            level: level, maxUnverified: configuration.maxUnverifiedSize, file: file, status: status,
+            identity: identity)
     }
 
     /// Sets an access date older than an hour. Explicitly, because most file systems are mounted with relatime or noatime (mount(8)); only
@@ -226,7 +233,8 @@ public final class ImageFiles: Sendable {
 
     // MARK: Describing
 
-    /// Records that an entry has passed a level, after the caller has verified its bytes. One without a record gets one, with a digest.
+    /// Records that an entry has passed a level, after the caller has verified its bytes. One without a record that is believed gets one, with
+    /// a digest.
     /// - Returns: whether it was recorded; not in a cache without write permission, where it is verified again next time.
     /// - Throws: `localFault`.
     @discardableResult
@@ -239,7 +247,9 @@ public final class ImageFiles: Sendable {
             record.level = max(known.level, info.level)
             if info.width > 0 || known.width == 0 { record.describe(info) }
         } else {
-            record = CacheRecord(info, length: entry.size, digest: try entry.digest(), storedAt: WallClock.seconds)
+            record = CacheRecord(
+                info, original: entry.claim?.original, length: entry.size, digest: try entry.digest(),
+                storedAt: entry.claim?.storedAt ?? WallClock.seconds)
         }
         return try records.replace(record, of: entry)
     }

@@ -23,7 +23,10 @@ struct ImagePublication {
         let records = images.records
         let file = try fill(leaf)
         defer { if let name = file.new.temporaryName { unlinkat(leaf, name, 0) } }
-        let encoded = record.encoded(for: key)
+        var status = stat()
+        var identity: UInt32 = 0
+        guard clinux_stat_file(file.new.descriptor, &status, &identity) == 0 else { throw fault() }
+        let encoded = record.encoded(for: key, file: identity)
         var mode = file.mode
         let isDescribed = try records.attach(encoded, validators, to: file.new.descriptor, mode: &mode)
         if mode != records.fileMode, fchmod(file.new.descriptor, records.fileMode) != 0 { throw fault() }

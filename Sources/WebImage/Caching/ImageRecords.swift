@@ -83,7 +83,7 @@ final class ImageRecords: Sendable {
         _ record: CacheRecord, of entry: CacheEntry, isLocked: Bool = false
     ) throws(WebImageError) -> Bool {
         guard !directory.isReadOnly, !entry.isElsewhere else { return false }
-        let bytes = record.encoded(for: entry.key)
+        let bytes = record.encoded(for: entry.key, file: entry.file)
         if directory.features.known.attributes {
             let code = replace(Self.attribute, bytes, of: entry)
             if code == 0 { return true }
@@ -102,7 +102,8 @@ final class ImageRecords: Sendable {
             guard directory.features.lacksAttributes(code) else { throw directory.fault("write a record", code: code) }
         }
         guard let record = entry.record else { return }
-        _ = try replaceOwnFile(record.encoded, of: entry, isLocked: false) { validators }
+        let bytes = record.encoded(for: entry.key, file: entry.file)
+        _ = try replaceOwnFile(bytes, of: entry, isLocked: false) { validators }
     }
 
     /// Unless another image has taken the name.

@@ -67,8 +67,9 @@ public final class SDWebImageFolder: Sendable {
                     Int(status.st_size) <= most
                 else { continue }
                 return CacheEntry(
-                    key: CacheKey(key), path: "\(path)\(below)/\(name)", record: nil, isElsewhere: true, level: level,
-                    maxUnverified: most, file: file, status: status)
+                    key: CacheKey(key), path: "\(path)\(below)/\(name)", claim: nil, isBelieved: false,
+                    isElsewhere: true,
+                    level: level, maxUnverified: most, file: file, status: status, identity: 0)
             }
         }
         return nil

@@ -18,8 +18,9 @@ struct CacheRecordTests {
         let flags: UInt8 = 1 | 2 | 6 << 2
         let colors: UInt8 = 12 << 4 | 2
         var expected: [UInt8] = [
-            3, 3, flags, colors, 0x02, 0x01, 0, 0x05, 0x04, 0x03, 0x12, 0x11, 0, 0, 0, 0, 0x0E, 0x0D, 0x0C, 0x0B, 0,
-            0x14, 0x13, 0, 0xCD, 0xAB, 0x89, 0x67, 0, 3, 0x08, 0x07,
+            4, 3, flags, colors, 0x02, 0x01, 0, 0x05, 0x04, 0x03, 0x12, 0x11, 0x14, 0x13, 0, 0, 0x0E, 0x0D, 0x0C, 0x0B,
+            0,
+            0x08, 0x07, 3, 0xCD, 0xAB, 0x89, 0x67, 0, 0, 0, 0,
         ]
         expected += Self.digest.bytes
         #expect(record.encoded == expected)
@@ -71,7 +72,7 @@ struct CacheRecordTests {
         #expect(CacheRecord(level) == nil)
         for _ in 0..<5000 {
             var bytes = (0..<64).map { _ in UInt8.random(in: 0...255, using: &random) }
-            if Bool.random(using: &random) { bytes[0] = 3 }
+            if Bool.random(using: &random) { bytes[0] = 4 }
             if let record = CacheRecord(bytes) { #expect(CacheRecord(record.encoded) == record) }
         }
     }

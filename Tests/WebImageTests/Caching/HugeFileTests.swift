@@ -68,7 +68,7 @@ struct HugeFileTests {
         defer { close(file) }
         var record = record(bytes)
         record.length = 15 << 40
-        let encoded = record.encoded(for: CacheKey("a"))
+        let encoded = record.encoded(for: CacheKey("a"), file: 0)
         #expect(ImageRecords.set(ImageRecords.attribute, encoded, of: file) == 0)
         #expect(try cache().images.find(CacheKey("a"), atLeast: .none) == nil)
     }

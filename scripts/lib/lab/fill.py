@@ -1,6 +1,7 @@
 """Pictures, and caches that are full of them from the start: files as docs/CACHE.md describes them, made without prefetch."""
 
 import concurrent.futures
+import ctypes
 import hashlib
 import os
 import struct
@@ -26,10 +27,23 @@ def place(cache, key):
 
 
 def record(key, body, stored):
-    """The 64 bytes of `user.prefetch`."""
+    """The 64 bytes of `user.prefetch`, but for those of the file."""
     return struct.pack(
-        "<BBBBHxHxH4sI4xq32s", 3, LEVEL_DECODE, HAS_DIGEST | UPRIGHT, FORMAT_PNG, 4, 4, 0,
-        hashlib.sha256(key.encode()).digest()[28:], len(body), stored, hashlib.sha256(body).digest())  # fmt: skip
+        "<BBBBHxHxHH2sIxHBI4x32s", 4, LEVEL_DECODE, HAS_DIGEST | UPRIGHT, FORMAT_PNG, 4, 4, 0, 0,
+        hashlib.sha256(key.encode()).digest()[30:], len(body), 1, 0, stored, hashlib.sha256(body).digest())  # fmt: skip
+
+
+def identity(file):
+    """What no copy of an open file has: of its inode and time of birth."""
+    facts, at_empty_path, wanted = ctypes.create_string_buffer(256), 0x1000, 0xFFF
+    if ctypes.CDLL(None).statx(file, b"", at_empty_path, wanted, facts) != 0:
+        raise OSError("statx")
+    inode, (seconds, part) = struct.unpack_from("<Q", facts, 32)[0], struct.unpack_from("<qI", facts, 80)
+    number = 0
+    for word in (inode, seconds, part):
+        number = (number ^ word) * 0x9E3779B97F4A7C15 & 0xFFFFFFFFFFFFFFFF
+        number ^= number >> 32
+    return struct.pack("<I", number >> 32 or 1)
 
 
 def fill(cache, keys, body, age=0):
@@ -38,7 +52,6 @@ def fill(cache, keys, body, age=0):
     for number, key in enumerate(keys):
         folder, name = place(cache, key)
         then = stored - age + age * number // max(1, len(keys))
-        head = sample[:12] + hashlib.sha256(key.encode()).digest()[28:] + sample[16:24] + struct.pack("<q", then) + sample[32:]
         path = f"{folder}/{name}"
         try:
             file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o444)
@@ -46,6 +59,8 @@ def fill(cache, keys, body, age=0):
             os.makedirs(folder, exist_ok=True)
             file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o444)
         os.write(file, body)
+        own = hashlib.sha256(key.encode()).digest()[30:]
+        head = sample[:14] + own + sample[16:24] + struct.pack("<I", then) + identity(file) + sample[32:]
         os.setxattr(file, "user.prefetch", head)
         if age:
             os.utime(file, (then, then))

@@ -82,6 +82,42 @@ struct OwnBatchTests: FolderSuite {
         #expect(all.count == 30 && all.allSatisfy { $0.contains(#""outcome":"downloaded""#) }, "\(all)")
     }
 
+    @Test("A stopped run whose list was edited goes on with the command that is named, with the lines that it had")
+    func editedInBetween() async throws {
+        let (first, second) = (urls("a", 400), urls("b", 10))
+        let run = try await coord(["run", first, "--rate-per-host", "50"] + net)
+        await origin.waitForRequests(20)
+        run.signal(SIGINT)
+        #expect(await run.wait() == .exited(75), "\(run.stderr)")
+        try await shell("sed -i 1d '\(first)'")
+        let other = try await ran(["run", second] + net, says: "its list is not what it was; ")
+        let words = other.stderr.split(separator: "its list is not what it was; ")[1].split(separator: " ")
+        #expect(words[1] == "run" && words[2].hasSuffix(".list.txt"), "\(words)")
+        try await ran(["run", String(words[2])] + net, says: "continuing a-")
+        #expect(requests("a") <= 400 + 8)
+        let batch = try await batch("a")
+        #expect(batch.state == "\"done\"" && batch.finished == "400", "\(batch)")
+    }
+
+    @Test("A list that is larger than its copy may be is read in parts once it was edited, and what is lost is named")
+    func editedWithoutCopy() async throws {
+        origin.setFallback { request in
+            OriginResponse(status: request.path.hasSuffix("/3.png") || request.path.hasSuffix("/8.png") ? 404 : 410)
+        }
+        let count = 65_536 + 10
+        let lines = (0..<count).map { $0 < 65_536 ? "#\($0)" : origin.url("/a/\($0 - 65_536).png") }
+        let known = (0..<65_536).map { "data:\($0)" }
+        let file = list(known + lines.suffix(10), "a.txt")
+        try await ran(["run", file, "--list-copy-max", "1k"] + net, exits: 3)
+        let cache = ["--cache", folder.path("cache")]
+        let before = try await ran(["export", "--format", "jsonl"] + cache)
+        try await shell("sed -i 5d '\(file)'")
+        let after = try await ran(
+            ["export", "--format", "jsonl"] + cache, says: "of its lines 1 to 65,536 are not known any more")
+        #expect(before.stdout.split(separator: "\n").suffix(10) == after.stdout.split(separator: "\n")[...])
+        try await ran(["fsck"] + cache, says: "was changed since it was queued")
+    }
+
     @Test("Two runs at once have each its own batch, and share the cache")
     func together() async throws {
         let (first, second) = (urls("a", 200), urls("b", 40))

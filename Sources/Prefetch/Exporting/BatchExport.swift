@@ -49,6 +49,9 @@ package struct BatchExport: Sendable {
         total = chain.root.total
     }
 
+    /// Lines of the list that were changed since they were queued: they are left out.
+    package var lost: [ClosedRange<Int>] { results.lost }
+
     /// The list's columns besides the URL, sorted by name.
     package func columns() async throws(PrefetchError) -> [TypedColumn] { try await results.columns() }
 

@@ -11,7 +11,7 @@ package actor BatchEventReader {
     private enum Source {
         case unknown
         case given([String])
-        case list(ListCursor)
+        case list(EntryReader)
         case packed(PackedURLs)
         case none(PrefetchError)
     }
@@ -85,8 +85,8 @@ extension BatchEventReader {
         switch source {
         case .given(let given):
             for item in settled where given.indices.contains(item.index) { urls.append(given[item.index]) }
-        case .list(let cursor):
-            for item in settled { urls.append(try cursor.entry(at: item.index).url) }
+        case .list(let reader):
+            for item in settled { urls.append(try reader.entry(at: item.index).url) }
         case .packed(let packed):
             for item in settled { packed[item.index].map { urls.append($0) } }
         case .none(let reason): urls = try await detailedURLs(of: settled, in: status, otherwise: reason)
@@ -102,12 +102,16 @@ extension BatchEventReader {
     private func findURLSource(of status: BatchStatus) async throws(PrefetchError) -> Source {
         do throws(PrefetchError) {
             return status.retryOf == nil
-                ? .list(try ListCursor(path: try await ListPlace.path(of: status, queue: queue)))
-                : try await retrySource(status)
+                ? .list(try await reader(of: status)) : try await retrySource(status)
         } catch {
             guard error.kind == .unreadableList || error.kind == .notFound else { throw error }
             return .none(error)
         }
+    }
+
+    private func reader(of status: BatchStatus) async throws(PrefetchError) -> EntryReader {
+        let found = try await ListPlace.find(status, queue: queue)
+        return try EntryReader(path: found.path, pieces: found.pieces)
     }
 
     /// The entries of a retry are skipped lines of another batch, which may be a retry itself: they are kept in memory.

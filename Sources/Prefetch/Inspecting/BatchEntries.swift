@@ -7,11 +7,13 @@ package struct BatchEntries: Sendable {
         case list(URLList)
         case stream(ListStream)
         /// Of a batch in Redis: its list may have more lines.
-        case lines(path: String, most: Int)
+        case lines(ListPlace.Found, most: Int)
         case skipped(FailureReader)
     }
 
     private let source: Source
+    /// Lines of the list that were changed since they were queued: their entries are lost.
+    package private(set) var lost: [ClosedRange<Int>] = []
     /// Nil of a list that was not read to its end.
     package let total: Int?
 
@@ -27,8 +29,9 @@ package struct BatchEntries: Sendable {
     /// - Throws: `unreadableList` if the list is needed but missing or changed; `notFound` if the retried batch is gone.
     package init(of status: BatchStatus, queue: PrefetchQueue) async throws(PrefetchError) {
         guard let parent = status.retryOf else {
-            let path = try await ListPlace.path(of: status, queue: queue)
-            self.init(.lines(path: path, most: status.total), total: status.total)
+            let found = try await ListPlace.find(status, queue: queue)
+            self.init(.lines(found, most: status.total), total: status.total)
+            lost = found.lost
             return
         }
         let found = try await bridgingErrors { () async throws(RedisError) in
@@ -42,8 +45,12 @@ package struct BatchEntries: Sendable {
         self.init(skippedOf: found, queue: queue)
     }
 
-    package init(skippedOf status: BatchStatus, queue: PrefetchQueue) {
-        self.init(.skipped(FailureReader(queue: queue, status: status)), total: status.counts.skipped)
+    /// * `lost`: as of ``FailureReader``.
+    package init(
+        skippedOf status: BatchStatus, queue: PrefetchQueue,
+        lost: @escaping @Sendable ([ClosedRange<Int>]) -> Void = { _ in }
+    ) {
+        self.init(.skipped(FailureReader(queue: queue, status: status, lost: lost)), total: status.counts.skipped)
     }
 
     /// About how many a list has that was not read to its end; 0: unknown.
@@ -115,10 +122,10 @@ package struct BatchEntries: Sendable {
         case .list(let list):
             try await list.forEach(from: first) { entry async throws(PrefetchError) in try await body(entry, 0) }
         case .stream(let stream): try await stream.forEach(from: first, copies: copies, body, waiting: waiting)
-        case .lines(let path, let most):
+        case .lines(let found, let most):
             var left = most - first
             guard left > 0 else { return }
-            try await URLList(path: path, total: most, hash: "").forEach(from: first) {
+            try await EntryReader(path: found.path, pieces: found.pieces).forEach(from: first) {
                 entry async throws(PrefetchError) in
                 left -= 1
                 return try await body(entry, 0) && left > 0
@@ -128,10 +135,7 @@ package struct BatchEntries: Sendable {
             try await reader.forEach { failure async throws(PrefetchError) in
                 index += 1
                 guard index > first else { return true }
-                let entry = PrefetchJob.Entry(
-                    line: failure.line, url: failure.url, isInvalid: failure.outcome == .invalidURL,
-                    settings: failure.settings)
-                return try await body(entry, 0)
+                return try await body(failure.entry, 0)
             }
         }
     }

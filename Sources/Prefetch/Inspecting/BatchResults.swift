@@ -1,4 +1,3 @@
-internal import Redis
 internal import WebImage
 
 /// The newest result of each line over a batch and its retries, in the order of the list. In constant memory: a retry has the skipped lines
@@ -34,6 +33,9 @@ package struct BatchResults: Sendable {
     private let queue: PrefetchQueue
     private let entries: BatchEntries
 
+    /// Lines that were changed since they were queued: they are left out.
+    package var lost: [ClosedRange<Int>] { entries.lost }
+
     /// - Throws: `notFound`, `unreadableList` if the list is missing or has changed.
     package init(_ chain: BatchChain, queue: PrefetchQueue) async throws(PrefetchError) {
         self.chain = chain
@@ -60,71 +62,20 @@ package struct BatchResults: Sendable {
     /// Calls `body` with each line until it returns false.
     /// - Throws: errors of `body`; `unreadableList`, `redisUnavailable` if it cannot be read (any more).
     package func forEach(_ body: (Line) async throws(PrefetchError) -> Bool) async throws(PrefetchError) {
-        var readers = chain.batches.map { OutcomeReader(queue: queue, status: $0) }
+        var readers = chain.batches.map { OutcomeReader(queue: queue, status: $0, [.caches, .records]) }
+        // Of each batch the index of its next entry.
+        var places = [Int](repeating: 0, count: readers.count)
         try await entries.forEach { entry async throws(PrefetchError) in
             var line = Line(line: entry.line, url: entry.url, outcome: nil)
             for index in readers.indices {
-                let result = try await readers[index].next()
+                let result = try await readers[index].result(at: places[index])
+                places[index] += 1
                 (line.outcome, line.failure, line.ended) = (result.outcome, result.failure, result.ended)
                 (line.cache, line.batch) = (result.cache, index)
                 guard line.outcome?.isSkipped == true else { break }
             }
             (line.columns, line.settings) = (entry.columns, entry.settings)
-            return try await body(line)
+            return entry.isLost ? true : try await body(line)
         }
-    }
-}
-
-/// Reads the outcomes of a batch in order, a block at a time.
-private struct OutcomeReader {
-    private static let step = 16_384
-
-    struct Result {
-        /// Nil if open.
-        var outcome: PrefetchOutcome?
-        var failure: FailureRecord?
-        var ended: Int?
-        var cache: BatchCache?
-    }
-
-    let queue: PrefetchQueue
-    let status: BatchStatus
-    private var index = 0
-    private var block: [UInt8] = []
-    private var caches = BatchCaches()
-    /// Empty if all images are in the first cache.
-    private var places: [UInt8] = []
-    private var records: [Int: FailureRecord] = [:]
-    private let reader: FailureRecords
-
-    init(queue: PrefetchQueue, status: BatchStatus) {
-        self.queue = queue
-        self.status = status
-        reader = FailureRecords(queue: queue, status: status)
-    }
-
-    mutating func next() async throws(PrefetchError) -> Result {
-        if index % Self.step == 0 {
-            let range = index..<index + Self.step
-            do throws(RedisError) {
-                block = try await queue.results.outcomes(of: status.id, range: range)
-                caches = try await queue.results.caches(of: status.id)
-                places = caches.count > 1 ? try await queue.results.places(of: status.id, range: range) : []
-                let isCancelled = status.state == .cancelled
-                let open = isCancelled ? range.filter { block[$0 - range.lowerBound] == 0 } : []
-                let hasFailures = block.contains { $0 > PrefetchOutcome.notModified.rawValue }
-                records = hasFailures || isCancelled ? try await reader.read(range, open: open) : [:]
-            } catch {
-                throw PrefetchError(error)
-            }
-        }
-        let (code, record) = (block[index % Self.step], records[index])
-        let place = places.isEmpty ? 0 : places[index % Self.step]
-        index += 1
-        if code == 0, status.state != .cancelled { return Result() }
-        let outcome = code == 0 ? .cancelled : PrefetchOutcome(code: code)
-        return Result(
-            outcome: outcome, failure: record, ended: reader.time(of: record),
-            cache: outcome?.isSkipped == false ? caches[place] : nil)
     }
 }

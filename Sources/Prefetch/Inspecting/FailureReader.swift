@@ -1,126 +1,70 @@
-internal import WebImage
 internal import Redis
+internal import WebImage
 
 /// Reads the skipped URLs of a batch in line order: from the details in Redis, beyond those from all failures' records and the list.
 package struct FailureReader: Sendable {
-    /// The detail of an entry of which Redis keeps none.
-    private static let noDetail = "no detail kept"
-
     private let queue: PrefetchQueue
     private let status: BatchStatus
+    private let noteLost: @Sendable ([ClosedRange<Int>]) -> Void
 
-    package init(queue: PrefetchQueue, status: BatchStatus) {
-        self.queue = queue
-        self.status = status
+    /// * `lost`: called with the lines of the list that were changed since they were queued, where the list is needed.
+    package init(
+        queue: PrefetchQueue, status: BatchStatus, lost: @escaping @Sendable ([ClosedRange<Int>]) -> Void = { _ in }
+    ) {
+        (self.queue, self.status, noteLost) = (queue, status, lost)
     }
 
     /// Calls `body` with each skipped URL until it returns false.
     /// - Throws: `redisUnavailable`; `unreadableList` if an entry is only in the list and that cannot be read.
     package func forEach(_ body: (FailureDetail) async throws(PrefetchError) -> Bool) async throws(PrefetchError) {
-        var missing = false
-        try await forEachKept { detail async throws(PrefetchError) in
-            guard let detail else {
-                missing = true
-                return false
-            }
-            return try await body(detail)
+        var outcomes = OutcomeReader(queue: queue, status: status, [.records, .details])
+        let (kept, ended) = try await bridgingErrors { () async throws(RedisError) in
+            let replies = try await queue.redis.read([
+                ["HLEN", RedisArgument(queue.keys.skipped(status.id))],
+                ["STRLEN", RedisArgument(queue.keys.outcomes(status.id))],
+            ])
+            return (try replies[0].get().int ?? 0, try replies[1].get().count ?? 0)
         }
-        guard missing else { return }
-        // An entry without a detail: go on along the list, from the first entry that was not returned yet.
-        try await forEachInList(body)
-    }
-
-    private static let step = 16_384
-
-    /// Every skipped index in order, nil if Redis has no detail of it. Stops if `body` returns false.
-    private func forEachKept(
-        _ body: (FailureDetail?) async throws(PrefetchError) -> Bool
-    ) async throws(PrefetchError) {
-        if status.counts.skipped > 0, try await isIncomplete() {
-            _ = try await body(nil)
-            return
-        }
-        // No URL after the last outcome was skipped, whatever the total.
-        let end = min(status.total, try await outcomeCount())
-        for start in stride(from: 0, to: end, by: Self.step) {
-            for item in try await failures(start..<min(start + Self.step, end)) {
-                guard try await body(item.detail) else { return }
-            }
-        }
-    }
-
-    /// Whether any skipped URL has no detail in Redis.
-    private func isIncomplete() async throws(PrefetchError) -> Bool {
-        let kept = try await bridgingErrors { () async throws(RedisError) in
-            try await queue.redis.read([["HLEN", RedisArgument(queue.keys.skipped(status.id))]])[0].get().int ?? 0
-        }
-        return kept < status.counts.skipped
-    }
-
-    private func outcomeCount() async throws(PrefetchError) -> Int {
-        try await bridgingErrors { () async throws(RedisError) in
-            try await queue.redis.read([["STRLEN", RedisArgument(queue.keys.outcomes(status.id))]])[0].get().count ?? 0
-        }
-    }
-
-    private func forEachInList(_ body: (FailureDetail) async throws(PrefetchError) -> Bool) async throws(PrefetchError)
-    {
-        let entries = try await BatchEntries(of: status, queue: queue)
+        // Without the list, if Redis has every detail. No URL after the last outcome was skipped then, whatever the total.
         var index = 0
-        var known: [Int: Failure] = [:]
-        try await entries.forEach { entry async throws(PrefetchError) in
-            if index % Self.step == 0 {
-                let found = try await failures(index..<max(index, min(index + Self.step, status.total)))
-                known = Dictionary(uniqueKeysWithValues: found.map { ($0.index, $0) })
+        if kept >= status.counts.skipped {
+            all: while index < min(status.total, ended) {
+                let (found, end) = try await outcomes.skipped(from: index)
+                for (place, result) in found where place < status.total {
+                    index = place
+                    guard let detail = result.detail else { break all }
+                    guard try await body(detail) else { return }
+                }
+                index = end
             }
+            if index >= min(status.total, ended) { return }
+        }
+        let entries = try await BatchEntries(of: status, queue: queue)
+        if !entries.lost.isEmpty { noteLost(entries.lost) }
+        try await entries.forEach(from: index) { entry async throws(PrefetchError) in
             defer { index += 1 }
-            guard let failure = known[index] else { return true }
-            return try await body(failure.detail ?? failure.detail(of: entry))
+            let result = try await outcomes.result(at: index)
+            guard let outcome = result.outcome, outcome.isSkipped else { return true }
+            return try await body(result.detail ?? FailureDetail(outcome, of: entry, result.failure, result.ended))
         }
     }
+}
 
-    private struct Failure {
-        let index: Int
-        let outcome: PrefetchOutcome
-        let detail: FailureDetail?
-        let record: FailureRecord?
-        let ended: Int?
-
-        func detail(of entry: PrefetchJob.Entry) -> FailureDetail {
-            var detail = FailureDetail(
-                line: entry.line, url: entry.url, outcome: outcome, httpStatus: record?.httpStatus,
-                tries: record?.tries ?? 0, detail: FailureReader.noDetail, settings: entry.settings)
-            (detail.ended, detail.isKept) = (ended, false)
-            return detail
-        }
+extension FailureDetail {
+    /// Of an entry of which Redis keeps no detail.
+    fileprivate init(
+        _ outcome: PrefetchOutcome, of entry: PrefetchJob.Entry, _ record: FailureRecord?, _ ended: Int?
+    ) {
+        self.init(
+            line: entry.line, url: entry.isLost ? "" : entry.url, outcome: outcome, httpStatus: record?.httpStatus,
+            tries: record?.tries ?? 0, detail: entry.isLost ? entry.url : "no detail kept", settings: entry.settings)
+        (self.ended, isKept) = (ended, false)
     }
 
-    private func failures(_ range: Range<Int>) async throws(PrefetchError) -> [Failure] {
-        let found = try await skipped(range)
-        let reader = FailureRecords(queue: queue, status: status)
-        let (details, records) = try await bridgingErrors { () async throws(RedisError) in
-            let open = found.filter { $0.outcome == .cancelled }.map(\.index)
-            return (
-                try await queue.results.details(of: status.id, indices: found.map(\.index)),
-                found.isEmpty ? [:] : try await reader.read(range, open: open)
-            )
-        }
-        return found.map { index, outcome in
-            let ended = reader.time(of: records[index])
-            var detail = details[index]
-            detail?.ended = ended
-            return Failure(index: index, outcome: outcome, detail: detail, record: records[index], ended: ended)
-        }
-    }
-
-    private func skipped(_ range: Range<Int>) async throws(PrefetchError) -> [(index: Int, outcome: PrefetchOutcome)] {
-        let codes = try await bridgingErrors { () async throws(RedisError) in
-            try await queue.results.outcomes(of: status.id, range: range)
-        }
-        return zip(range, codes).compactMap { index, code in
-            if code == 0 { return status.state == .cancelled ? (index, .cancelled) : nil }
-            guard let outcome = PrefetchOutcome(code: code), outcome.isSkipped else { return nil }
-            return (index, outcome)
-        }
+    /// As the entry of a retry.
+    var entry: PrefetchJob.Entry {
+        url.isEmpty
+            ? PrefetchJob.Entry(lostAt: line)
+            : PrefetchJob.Entry(line: line, url: url, isInvalid: outcome == .invalidURL, settings: settings)
     }
 }

@@ -26,8 +26,9 @@ extension URLFacts {
             guard caches.all.contains(where: { $0.id != cache }) else { continue }
             do throws(PrefetchError) {
                 guard let (index, line) = try await index(of: url, status, queue) else { continue }
-                let found = try await outcome(index, of: status.id, queue, caches)
-                if let (outcome, cache) = found {
+                var outcomes = OutcomeReader(queue: queue, status: status, .caches)
+                let found = try await outcomes.result(at: index)
+                if let outcome = found.outcome, !outcome.isSkipped, let cache = found.cache {
                     return Place(batch: status, line: line, outcome: outcome, cache: cache)
                 }
             } catch {
@@ -46,26 +47,9 @@ extension URLFacts {
         var line: Int?
         try await BatchEntries(of: status, queue: queue).forEach { entry async throws(PrefetchError) in
             index += 1
-            if entry.url.hasBytes(of: url) { line = entry.line }
+            if entry.url.hasBytes(of: url), !entry.isLost { line = entry.line }
             return line == nil
         }
         return line.map { (index, $0) }
-    }
-
-    /// The outcome of an index and the cache of its image; nil without an image.
-    private static func outcome(
-        _ index: Int, of batch: String, _ queue: PrefetchQueue, _ caches: BatchCaches
-    ) async throws(PrefetchError) -> (PrefetchOutcome, BatchCache)? {
-        do throws(RedisError) {
-            let range = index..<index + 1
-            let code = try await queue.results.outcomes(of: batch, range: range)[0]
-            let place = try await queue.results.places(of: batch, range: range)[0]
-            guard let outcome = PrefetchOutcome(code: code), !outcome.isSkipped, let cache = caches[place] else {
-                return nil
-            }
-            return (outcome, cache)
-        } catch {
-            throw PrefetchError(error)
-        }
     }
 }

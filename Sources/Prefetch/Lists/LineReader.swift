@@ -66,6 +66,12 @@ struct LineReader: ~Copyable {
         lineNumber = line - 1
     }
 
+    /// Continues at a later byte of a file that others read too; lines are not counted any more.
+    mutating func skip(to offset: Int) {
+        guard place != nil else { return }
+        (place, base, start, end, atEnd) = (offset, offset, 0, 0, false)
+    }
+
     /// Continues at the end of the file, which has grown by whole lines.
     mutating func resume() { atEnd = false }
 

@@ -4,12 +4,13 @@ internal import Glibc
 /// A compressed copy of a list, made while its batch is fed: results of a batch do not hang on a file that people edit, move or delete, and a
 /// pipe cannot be read again.
 ///
-/// It is named by the digest of the list and belongs to no batch: what has not been used for 90 days is removed when another one is made. A list
-/// larger than 1 GiB is not kept.
+/// It is named by the digest of the list and belongs to no batch: what has not been used for 90 days is removed when another one is made. Of a list
+/// larger than a bound there are ``ListSums`` instead.
 package struct ListCopy: Sendable, Equatable {
-    private static let longest = 1 << 30
+    /// Bytes of the largest list that is copied, unless something else is asked for.
+    package static let usualMost = 1 << 30
     private static let lifetime = 90 * 86_400
-    private static let endings = [".list.gz", ".list.txt"]
+    private static let endings = [".list.gz", ".list.txt", ListSums.ending]
 
     private let folder: String
     private let hash: String
@@ -59,7 +60,8 @@ package struct ListCopy: Sendable, Equatable {
             close(descriptor)
             return nil
         }
-        let isWhole = Self.unpack(path, to: output)
+        // A reader is a buffer, or a long line, ahead of the last line that counts.
+        let isWhole = Self.unpack(path, to: output, most: length + 2 * LineReader.longest)
         guard fclose(output) == 0, isWhole, ListDigest.hex(ofFile: temporary, upTo: length) == hash,
             rename(temporary, file) == 0
         else {
@@ -69,19 +71,19 @@ package struct ListCopy: Sendable, Equatable {
         return file
     }
 
-    private static func isPrivate(_ path: String, _ kind: mode_t) -> Bool {
+    static func isPrivate(_ path: String, _ kind: mode_t) -> Bool {
         var status = stat()
         return lstat(path, &status) == 0 && status.st_mode & S_IFMT == kind && status.st_uid == geteuid()
             && status.st_mode & 0o022 == 0
     }
 
-    private static func unpack(_ path: String, to output: UnsafeMutablePointer<FILE>) -> Bool {
+    private static func unpack(_ path: String, to output: UnsafeMutablePointer<FILE>, most: Int) -> Bool {
         do throws(PrefetchError) {
             var bytes = try InputBytes(path: path)
             var count = 0
             while case let piece = try bytes.next(), !piece.isEmpty {
                 count += piece.count
-                guard count <= longest,
+                guard count <= most,
                     piece.withUnsafeBytes({ fwrite($0.baseAddress, 1, $0.count, output) }) == piece.count
                 else { return false }
             }
@@ -99,9 +101,11 @@ package struct ListCopy: Sendable, Equatable {
         private let temporary: String
         private var file: gzFile?
         private var count = 0
+        private let most: Int
 
-        init?(in folder: String) {
-            self.folder = folder
+        /// * `most`: bytes of the largest list that is copied.
+        init?(in folder: String, most: Int) {
+            (self.folder, self.most) = (folder, most)
             temporary = "\(folder)/\(getpid())-\(UInt32.random(in: 0 ... .max))\(ListCopy.endings[0]).part"
             ListCopy.removeOld(in: folder)
             let descriptor = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
@@ -116,7 +120,7 @@ package struct ListCopy: Sendable, Equatable {
         func write(_ bytes: UnsafeRawBufferPointer) {
             guard let file, let base = bytes.baseAddress, !bytes.isEmpty else { return }
             count += bytes.count
-            if count > ListCopy.longest || gzwrite(file, base, UInt32(bytes.count)) != Int32(bytes.count) { abandon() }
+            if count > most || gzwrite(file, base, UInt32(bytes.count)) != Int32(bytes.count) { abandon() }
         }
 
         /// Every byte of the list was written; returns whether there is a copy now.

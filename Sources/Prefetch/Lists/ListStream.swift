@@ -49,6 +49,8 @@ package final class ListStream: Sendable {
         var isOfBatch = false
         /// Where it is kept; nil: nowhere.
         var folder: String?
+        /// Bytes of the largest list that is copied.
+        var copyMost = ListCopy.usualMost
         var digest = ListDigest()
         var checks: ListStreamChecks
     }
@@ -170,9 +172,11 @@ package final class ListStream: Sendable {
     // MARK: Where it is kept
 
     /// Makes room in a folder for what is kept of it.
+    /// * `copyMost`: bytes of the largest list that is copied; of a larger file there are digests of its parts.
     /// - Throws: `inputOutput` if that cannot be written.
-    package func keep(in folder: String) throws(PrefetchError) {
+    package func keep(in folder: String, copyMost: Int = ListCopy.usualMost) throws(PrefetchError) {
         try state.withLock { state throws(PrefetchError) in
+            state.copyMost = copyMost
             if isPlain {
                 let path = PathText.resolved(state.path) ?? state.path
                 state.folder = path.hasPrefix(folder + "/") ? nil : folder
@@ -222,13 +226,16 @@ package final class ListStream: Sendable {
         _ body: (PrefetchJob.Entry, Int) async throws(PrefetchError) -> Bool,
         waiting: () async throws(PrefetchError) -> Bool = { () async throws(PrefetchError) in true }
     ) async throws(PrefetchError) {
-        let (lines, folder) = state.withLock { state in
+        let (lines, folder, copyMost, size) = state.withLock { state in
             state.digest = ListDigest()
-            return (state.lines, state.folder)
+            return (state.lines, copies ? state.folder : nil, state.copyMost, state.size)
         }
         guard let lines else { return }
         var reader = LineReader(lines, called: name)
-        let writer = copies ? folder.flatMap { ListCopy.Writer(in: $0) } : nil
+        // What is no file of lines has a file of its own, which stays where there is no copy.
+        let isTooLarge = isPlain && size > copyMost
+        let writer = isTooLarge && limit == nil ? nil : folder.flatMap { ListCopy.Writer(in: $0, most: copyMost) }
+        var sums = isTooLarge && folder != nil ? ListSums.Maker(of: lines) : nil
         reader.observe = { [state] bytes, range in
             state.withLock { $0.digest.add(bytes[range]) }
             bytes.withUnsafeBytes { writer?.write(UnsafeRawBufferPointer(rebasing: $0[range])) }
@@ -237,6 +244,7 @@ package final class ListStream: Sendable {
         while true {
             while index != limit, let line = try reader.next() {
                 let (number, offset) = (reader.lineNumber, reader.offset)
+                sums?.add(line, number: number, end: offset)
                 let look = try state.withLock { state throws(PrefetchError) in
                     state.offset = max(state.offset, offset)
                     return try state.checks.add(line, number: number)
@@ -258,8 +266,12 @@ package final class ListStream: Sendable {
             reader.resume()
         }
         try state.withLock { state throws(PrefetchError) in try state.checks.finish(isCut: index == limit) }
-        guard let writer, let hash = digest(upTo: offset), writer.finish(hash) else { return }
-        state.withLock { $0.isCopied = true }
+        guard let hash = digest(upTo: offset) else { return }
+        if writer?.finish(hash) == true {
+            state.withLock { $0.isCopied = true }
+        } else if let folder {
+            sums?.finish(offset).keep(hash, in: folder)
+        }
     }
 
     /// The batch is sealed: its copy has the lines.

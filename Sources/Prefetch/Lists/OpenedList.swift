@@ -19,11 +19,20 @@ final class OpenedList: Sendable {
     }
 
     /// SHA-256 of its first bytes; nil if it is shorter or cannot be read.
-    func digest(upTo end: Int) -> String? {
+    func digest(upTo end: Int) -> String? { digest(of: 0..<end)?.hex }
+
+    /// The same of any range.
+    func digest(of range: Range<Int>) -> Digest? {
         var hash = SHA256()
-        guard forEachPiece(0..<end, { hash.update($0) }) else { return nil }
+        guard forEachPiece(range, { hash.update($0) }) else { return nil }
         let copy = hash
-        return copy.finalize().hex
+        return copy.finalize()
+    }
+
+    /// Nil if they are not there, or cannot be read.
+    func bytes(_ range: Range<Int>) -> [UInt8]? {
+        var bytes: [UInt8] = []
+        return forEachPiece(range) { bytes += $0 } ? bytes : nil
     }
 
     /// Whether it has the same bytes as another, in a range.

@@ -85,14 +85,7 @@ package struct URLList: Sendable, Equatable {
     package func forEach(
         from first: Int = 0, _ body: (PrefetchJob.Entry) async throws(PrefetchError) -> Bool
     ) async throws(PrefetchError) {
-        var reader = try LineReader(path: path)
-        var index = 0
-        while let line = try reader.next() {
-            guard Self.isEntry(line) else { continue }
-            index += 1
-            guard index > first, let entry = Self.entry(line, number: reader.lineNumber) else { continue }
-            if try await !body(entry) { return }
-        }
+        try await EntryReader(path: path).forEach(from: first, body)
     }
 
     /// Whether a line is an entry, good or bad: not blank and no comment.

@@ -17,9 +17,10 @@ struct BatchOutput: Sendable {
     /// Writes the newest results of the chain that a batch belongs to.
     /// - Throws: `notFound`, `unreadableList`, `cacheUnavailable`, `inputOutput`, `redisUnavailable`, `stopped`.
     func write(_ id: String, to target: Target) async throws(PrefetchError) {
-        let disk = try CacheOpening.forReading(cache, readOnly)
+        let disk = try cache.forReading(readOnly)
         let chain = try await BatchChain.read(id, queue: queue)
         let export = try await BatchExport(chain, queue: queue, cache: disk)
+        if !export.lost.isEmpty { Console.note(BatchText.lost(export.lost, of: chain.root)) }
         let others = try ManifestMerge(merged, shown: ShownURL.url)
         switch target {
         case .text(let text, let path): try await write(text, of: export, others, to: path)

@@ -42,7 +42,7 @@ struct BatchRetry: Sendable {
             }
             guard newest.counts.skipped > 0 else { return .nothing(newest) }
             // Before there is a batch: one whose lines cannot be read could never be fed.
-            let entries = BatchEntries(skippedOf: newest, queue: queue)
+            let entries = BatchEntries(skippedOf: newest, queue: queue) { Console.note(BatchText.lost($0, of: newest)) }
             try await entries.forEach { _ async throws(PrefetchError) in false }
             let made: String?
             do throws(RedisError) {

@@ -32,10 +32,12 @@ struct FailuresCommand: AsyncParsableCommand {
 
     func run() async throws {
         try await Session.with(location, readsOnly: true) { session in
-            let id = try await session.queue.catalog.resolve(batch)
+            let id = try await MeantBatch.resolve(batch, "failures", location.words, in: session.queue)
             // The newest retry has every line that is skipped still.
             let status = try await BatchChain.read(id, queue: session.queue).newest
-            let reader = FailureReader(queue: session.queue, status: status)
+            let reader = FailureReader(queue: session.queue, status: status) {
+                Console.note(BatchText.lost($0, of: status))
+            }
             if let by {
                 var counts = FailureCounts(by: by, of: status.id)
                 try await reader.forEach { failure throws(PrefetchError) in

@@ -101,9 +101,9 @@ struct FsckCommand: AsyncParsableCommand {
             guard let disk = try? DiskCache(directory: folder, configuration: configuration) else {
                 throw PrefetchError(.notFound, "there is no cache \(folder)")
             }
-            return try await CacheCheck(queue: session.queue, cache: disk).run(status) {
-                findings.add($0)
-            }.elsewhere
+            let result = try await CacheCheck(queue: session.queue, cache: disk).run(status) { findings.add($0) }
+            if !result.lost.isEmpty { Console.note(BatchText.lost(result.lost, of: status)) }
+            return result.elsewhere
         } catch {
             guard error.kind == .notFound || error.kind == .unreadableList else { throw error }
             Console.note(

@@ -78,9 +78,8 @@ struct RunCommand: AsyncParsableCommand {
         let files = try ListPaths.files(files)
         let list = try GivenList.open(files, tableWithCaptions, limit: part.limit)
         for target in try output.targets() { try target.check() }
-        let disk = try CacheOpening.forWriting(cache, fetch.prepareCache())
-        for warning in disk.warnings { Console.note("warning: \(warning)") }
-        try list.keep(in: GivenList.folder(ofCache: cache, StateOption.folder(state)))
+        let cache = try RunCache(cache, StateOption.folder(state), fetch.prepareCache())
+        try list.keep(in: cache.state.lists(), copyMost: part.listCopyMax.bytes)
         for target in try output.targets() {
             try await target.check(overwrites: output.replacing.overwrite, lists: files, entries: BatchEntries(list))
         }

@@ -84,8 +84,11 @@ struct SubmitCommand: AsyncParsableCommand {
         BatchSubmission.warn(of: list.reading.lineOptions, batch.options)
         // With --cache alone the private Redis of that folder is made where it is missing.
         let redis = try location.placeOfWorker()
-        if case .cache(let folder) = redis { _ = try CacheOpening.forWriting(folder) }
-        if let folder = try GivenList.folder(of: list, redis, location.stateFolder) { try list.keep(in: folder) }
+        var cache = location.cacheFolder.map { NamedCache.folder($0) }
+        if case .cache(let folder) = redis { cache = .open(try CacheOpening.forWriting(folder)) }
+        if let folder = try GivenList.folder(of: list, redis, location.stateFolder) {
+            try list.keep(in: folder, copyMost: part.listCopyMax.bytes)
+        }
         let stop = StopRequest()
         stop.listen()
         let name = GivenList.words(files, list.list) + (files.contains(where: ListFile.isStream) ? "" : part.words)

@@ -19,6 +19,9 @@ struct ListPartOptions: ParsableArguments {
     @Option(help: .count("Only the first n URLs."))
     var limit: Int?
 
+    @Option(help: .size("Largest list of which a copy is kept, for later commands; of a larger one digests are."))
+    var listCopyMax = ByteSize(bytes: ListCopy.usualMost)
+
     @Flag(help: "Count lines, duplicates, hosts and hits of the list; fetch nothing.")
     var dryRun = false
 

@@ -151,9 +151,29 @@ package enum BatchText {
     static func waiting(_ status: BatchStatus, others: Int, _ location: String) -> String {
         let id = TerminalText.escaped(status.id)
         let more = others > 0 ? ", like \(Wording.count(others, "more batch", "more batches"))" : ""
+        let end = "\(Shell.program) cancel \(id) \(location)"
+        let advice =
+            switch ListPlace.standing(of: status) {
+            case .asQueued: "run its list again to continue it, or end it with \(end)"
+            case .copied(let path):
+                "its list is not what it was; \(Shell.program) run \(Shell.quoted(path)) \(location) continues it with the lines "
+                    + "that it had, or end it with \(end)"
+            case .parts, .changed, .missing:
+                "its list is not what it was, and there is no copy of the lines that it had, so that nothing continues it; end it with "
+                    + "\(end): what it has fetched is in the cache"
+            }
         return "note: \(id) of this cache is unfinished (\(Wording.count(status.counts.finished)) of "
-            + "\(status.totalText) URLs) and waits\(more): run its list again to continue it, or end it with "
-            + "\(Shell.program) cancel \(id) \(location)"
+            + "\(status.totalText) URLs) and waits\(more): \(advice)"
+    }
+
+    /// Which lines of a list were changed since it was queued, where there is no copy of it.
+    static func lost(_ lines: [ClosedRange<Int>], of status: BatchStatus) -> String {
+        let named = lines.prefix(5).map { range in
+            "\(Wording.count(range.lowerBound)) to \(Wording.count(range.upperBound))"
+        }
+        let more = lines.count > named.count ? " and \(Wording.count(lines.count - named.count)) more parts" : ""
+        return "note: \(TerminalText.escaped(status.listName)) was changed since it was queued: the URLs of its lines "
+            + "\(named.joined(separator: ", "))\(more) are not known any more; all others are"
     }
 
     /// That there is nothing to retry.

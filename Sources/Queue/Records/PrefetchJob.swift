@@ -21,6 +21,14 @@ package struct PrefetchJob: Sendable, Equatable {
         package var settings: URLSettings?
         /// Other columns of the list. They stay in it: jobs do not contain them.
         package var columns: [String: ColumnValue]?
+        /// Whether only its place is known: its line was changed since it was queued.
+        package private(set) var isLost = false
+
+        /// One whose line was changed.
+        package init(lostAt line: Int) {
+            self.init(line: line, url: "the line was changed since it was queued", isInvalid: true)
+            isLost = true
+        }
 
         package init(line: Int, url: String, isInvalid: Bool = false, settings: URLSettings? = nil) {
             self.line = line

@@ -4,7 +4,7 @@ import Testing
 @testable import Prefetch
 
 @Suite("Entries of a list by their index", .timeLimit(.minutes(5)))
-struct ListCursorTests {
+struct EntryReaderTests {
     private let folder = TemporaryDirectory()
 
     /// 5,000 entries among comments, blank lines, every kind of end of line, lines that are too long, and a byte order mark.
@@ -38,11 +38,11 @@ struct ListCursorTests {
         let cut = try #require(bytes[..<(bytes.count / 2)].lastIndex(of: 0x0A)) + 5
         folder.write(Array(bytes[..<cut]), to: "grown.txt")
         let known = entries.count / 2 - 200
-        let cursor = try ListCursor(path: grown)
-        #expect(try cursor.entry(at: known - 1) == entries[known - 1])
+        let reader = try EntryReader(path: grown)
+        #expect(try reader.entry(at: known - 1) == entries[known - 1])
         folder.write(bytes, to: "grown.txt")
         for index in Array(known..<5000) + [4_999, 0, 3_000, known] + (0..<100).map({ _ in Int.random(in: 0..<5000) }) {
-            #expect(try cursor.entry(at: index) == entries[index], "\(index)")
+            #expect(try reader.entry(at: index) == entries[index], "\(index)")
         }
     }
 
@@ -50,22 +50,22 @@ struct ListCursorTests {
     func anyOrder() throws {
         let (path, entries) = try list()
         #expect(entries.count == 5000)
-        let cursor = try ListCursor(path: path)
+        let reader = try EntryReader(path: path)
         let places = [0, 1, 4999, 1023, 1024, 1025, 2047, 500, 501, 3, 2, 4998, 3006, 3007, 0]
         let random = (0..<300).map { _ in Int.random(in: 0..<5000) }
         for index in places + random + Array(0..<5000) {
-            #expect(try cursor.entry(at: index) == entries[index], "\(index)")
+            #expect(try reader.entry(at: index) == entries[index], "\(index)")
         }
     }
 
     @Test("An index past the end, or a file that became shorter, is an error")
     func pastTheEnd() throws {
         folder.write(Array("http://h/0\nhttp://h/1\n".utf8), to: "short.txt")
-        let cursor = try ListCursor(path: folder.path("short.txt"))
-        #expect(throws: PrefetchError.self) { try cursor.entry(at: 2) }
-        #expect(try cursor.entry(at: 1).url == "http://h/1")
+        let reader = try EntryReader(path: folder.path("short.txt"))
+        #expect(throws: PrefetchError.self) { try reader.entry(at: 2) }
+        #expect(try reader.entry(at: 1).url == "http://h/1")
         // Replaced under its name: the file that was opened is read on.
         folder.write(Array("http://h/0\n".utf8), to: "other.txt")
-        #expect(throws: PrefetchError.self) { try ListCursor(path: folder.path("none.txt")) }
+        #expect(throws: PrefetchError.self) { try EntryReader(path: folder.path("none.txt")) }
     }
 }

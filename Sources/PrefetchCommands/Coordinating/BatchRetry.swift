@@ -17,6 +17,8 @@ struct BatchRetry: Sendable {
     let feeding: PrefetchQueue
     /// The batch, or the beginning of its name; nil for the newest.
     let name: String?
+    /// What a command needs to find the queue; nil: it does not say which batch is the newest.
+    var words: String?
     /// The names of the settings that differ from the earlier batch, and their values.
     var given: Set<String> = [], changes = BatchSettings()
 
@@ -25,6 +27,7 @@ struct BatchRetry: Sendable {
     /// - Throws: `notFound`; `stopped` where the newest runs; what reading its skipped lines throws.
     func open(joinsRunning: Bool) async throws(PrefetchError) -> Opening {
         let id = try await queue.catalog.resolve(name)
+        if name == nil, let words { try await MeantBatch.tell(id, "retry", words, queue) }
         while true {
             let chain = try await BatchChain.read(id, queue: queue)
             let newest = chain.newest

@@ -69,7 +69,8 @@ struct BatchRun: Sendable {
         let stop = StopRequest()
         try await checkOutputs(queue)
         var batch: OpenBatch
-        switch try await source.open(queue, feeding: session.waitingQueue) {
+        let words = settings.verbosity > .quiet ? " \(settings.location)" : nil
+        switch try await source.open(queue, feeding: session.waitingQueue, words: words) {
         case .batch(let opened): batch = opened
         case .nothing(let newest):
             stop.listen()

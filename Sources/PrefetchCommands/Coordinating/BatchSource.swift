@@ -25,10 +25,13 @@ enum BatchSource: Sendable {
 
     /// The batch to work on: the unfinished one of the same URLs, or a new one.
     /// * `feeding`: the queue for its feeder, which may wait for Redis for longer than others.
-    func open(_ queue: PrefetchQueue, feeding: PrefetchQueue) async throws -> BatchRetry.Opening {
+    /// * `words`: what a command needs to find the queue; nil: no note says which batch was taken.
+    func open(
+        _ queue: PrefetchQueue, feeding: PrefetchQueue, words: String?
+    ) async throws -> BatchRetry.Opening {
         switch self {
         case .list(let list, let settings, let cache):
-            var feeder = BatchSubmission(queue: feeding, list: list, settings: settings, cache: cache)
+            var feeder = BatchSubmission(queue: feeding, list: list, settings: settings, cache: .open(cache))
             if let unfinished = try await continued(queue, list, settings) {
                 let (id, isFed) = (unfinished.status.id, unfinished.isFed)
                 list.join(unfinished.status, isFed: isFed)
@@ -44,7 +47,8 @@ enum BatchSource: Sendable {
                     try await feeder.feed(id, waiting: waiting)
                 })
         case .skipped(let name, let given, let changes):
-            let retry = BatchRetry(queue: queue, feeding: feeding, name: name, given: given, changes: changes)
+            let retry = BatchRetry(
+                queue: queue, feeding: feeding, name: name, words: words, given: given, changes: changes)
             return try await retry.open(joinsRunning: true)
         }
     }

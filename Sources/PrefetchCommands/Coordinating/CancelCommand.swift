@@ -60,7 +60,11 @@ struct CancelCommand: AsyncParsableCommand {
     }
 
     private func meant(_ queue: PrefetchQueue) async throws -> String {
-        guard let slot else { return try await queue.resolveBroken(batch) }
+        guard let slot else {
+            let id = try await queue.resolveBroken(batch)
+            if batch == nil { try await MeantBatch.tell(id, "cancel", location.words, queue) }
+            return id
+        }
         guard let id = try await queue.batches.batch(inSlot: slot) else {
             throw PrefetchError(
                 .notFound, "no running batch has the slot '\(slot)'", hint: "see them all: prefetch-coord status")

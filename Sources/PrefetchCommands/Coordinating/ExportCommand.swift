@@ -138,7 +138,8 @@ struct ExportCommand: AsyncParsableCommand {
                 .configuration, "export needs the cache with the images", hint: "name the cache: --cache DIR")
         }
         try await Session.with(location) { session in
-            let id = try await session.queue.catalog.resolve(batch)
+            let id = try await MeantBatch.resolve(
+                batch, "export --format \(format.rawValue)", location.words, in: session.queue)
             guard format != .html else {
                 let report = BatchReport(queue: session.queue, id: id)
                 return try await report.write(to: path, overwrites: replacing.overwrite)

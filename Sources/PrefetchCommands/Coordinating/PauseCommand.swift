@@ -25,7 +25,7 @@ struct PauseCommand: AsyncParsableCommand {
     func run() async throws {
         try await Session.with(location) { session in
             let queue = session.queue
-            let meant = try await target.resolve(queue)
+            let meant = try await target.resolve(queue, "pause", location.words)
             let resume = "\(Shell.program) resume \(target.words(meant))\(location.words)"
             switch try await queue.control.pause(meant) {
             case .gone: throw PauseArguments.gone(meant)
@@ -61,7 +61,7 @@ struct ResumeCommand: AsyncParsableCommand {
     func run() async throws {
         try await Session.with(location) { session in
             let queue = session.queue
-            let meant = try await target.resolve(queue)
+            let meant = try await target.resolve(queue, "resume", location.words)
             switch try await queue.control.resume(meant) {
             case .gone: throw PauseArguments.gone(meant)
             case .over(let state): Console.print("\(PauseArguments.name(meant)) is \(state) already")
@@ -92,10 +92,13 @@ struct PauseArguments: ParsableArguments {
         if worker?.isEmpty == true { throw ValidationError("--worker needs a name: prefetch-coord workers lists them") }
     }
 
-    func resolve(_ queue: PrefetchQueue) async throws(PrefetchError) -> QueueControl.PauseTarget {
+    /// * `command`, `words`: as of ``MeantBatch``.
+    func resolve(
+        _ queue: PrefetchQueue, _ command: String, _ words: String
+    ) async throws(PrefetchError) -> QueueControl.PauseTarget {
         if all { return .queue }
         if let worker { return .worker(try await queue.workerRecords.resolve(worker)) }
-        return .batch(try await queue.catalog.resolve(batch))
+        return .batch(try await MeantBatch.resolve(batch, command, words, in: queue))
     }
 
     /// The target as it has to be typed.

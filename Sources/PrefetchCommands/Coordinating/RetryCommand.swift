@@ -107,7 +107,8 @@ struct RetryCommand: AsyncParsableCommand {
         stop.listen()
         let retry = BatchRetry(
             queue: session.queue, feeding: session.waitingQueue, name: batch,
-            given: changes.given, changes: try changes.settings())
+            words: verbosity.level > .quiet ? location.words : nil, given: changes.given,
+            changes: try changes.settings())
         let opened: OpenBatch
         switch try await retry.open(joinsRunning: false) {
         case .nothing(let newest):

@@ -123,7 +123,10 @@ struct StatusCommand: AsyncParsableCommand {
             let command =
                 status.retryOf == nil ? "submit --resume \(status.listWords)" : "retry \(id)"
             lines.append(
-                "  its list is not queued to its end; continue with: prefetch-coord \(command)\(location.words)")
+                status.retryOf == nil && ListPlace.standing(of: status) == .changed
+                    ? "  its list was changed before it was queued to its end: queue the list as it is now, what is in the cache "
+                        + "is not downloaded again, and end this batch: prefetch-coord cancel \(id)\(location.words)"
+                    : "  its list is not queued to its end; continue with: prefetch-coord \(command)\(location.words)")
         }
         for (host, message) in try await queue.reports.refusals(of: status.id).prefix(20) {
             lines.append(

@@ -54,7 +54,7 @@ struct WatchCommand: AsyncParsableCommand {
                 signal.withLock { if $0 == 0 { $0 = number } }
                 stop.request(signal: number, count: count)
             }
-            let id = try await session.queue.catalog.resolve(batch)
+            let id = try await MeantBatch.resolve(batch, "watch", location.words, in: session.queue)
             let end = try await session.untilStopped(stop) {
                 json ? try await events(of: id, session) : try await counts(of: id, session)
             }

@@ -84,7 +84,8 @@ struct WhyCommand: AsyncParsableCommand {
 
     private func tellOldest() async throws {
         try await Session.with(location, readsOnly: true) { session in
-            let id = try await session.queue.catalog.resolve(subject)
+            let id = try await MeantBatch.resolve(
+                subject, "why --oldest", location.words, in: session.queue)
             guard let status = try await session.status(of: id) else {
                 throw PrefetchError(.notFound, "batch '\(id)' no longer exists")
             }

@@ -64,6 +64,9 @@ struct DashCommand: AsyncParsableCommand {
             let glyphs = DashGlyphs(isUnicode: Terminal.isUnicode)
             let isColoured = Colours.areOn(STDOUT_FILENO)
             if once {
+                if batch == nil, let id = try? await session.queue.catalog.resolve(nil) {
+                    try await MeantBatch.tell(id, "dash --once", location.words, session.queue)
+                }
                 let reader = DashReader(session.queue)
                 state.take(try await reader.read(DashReader.ReadingRequest(id: state.id)))
                 let size = size ?? FrameSize(columns: 80, rows: 24)

@@ -90,7 +90,9 @@ package enum BatchText {
     private static func pace(_ status: BatchStatus, _ load: WorkerLoad) -> String? {
         var rate = ProgressRate()
         rate.add(status)
-        guard status.state == .running, rate.urls > 0, !load.isPaused, !load.isIdle else { return nil }
+        guard status.state == .running, rate.urls > 0, load.workers > 0, !load.isPaused, !load.isIdle else {
+            return nil
+        }
         let number = rate.urls >= 10 ? Wording.count(Int(rate.urls.rounded())) : Wording.decimal(rate.urls, digits: 1)
         return "\(number) URLs/s" + (rate.eta(status, load).map { "  ETA \(Wording.seconds($0.rounded(.up)))" } ?? "")
     }

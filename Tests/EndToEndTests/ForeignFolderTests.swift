@@ -141,6 +141,19 @@ struct ForeignFolderTests {
         #expect(doctor.stdout.contains("ok    redis"), "\(doctor.stdout)")
     }
 
+    @Test("Each process of a run opens the cache folder once, and hands it on")
+    func once() async throws {
+        try await plant("printf 'http://192.0.2.1/a.png\\n' >urls.txt")
+        let run =
+            "strace -f -e trace=openat,openat2 -o trace prefetch-coord run urls.txt --options fromCacheOnly -q -n 2"
+        _ = try await shell(run)
+        // The second time it has an identity.
+        let again = try await shell(run)
+        #expect(await again.wait() == .exited(3), "\(again.stderr)")
+        let opened = try await shell("grep -cE '\"(\\./|'$PWD'/)?cache\"' trace")
+        #expect(opened.stdout == "3\n", "\(opened.stdout)")
+    }
+
     @Test("A state that others could have changed is named by every command, and none says that there was no run")
     func openState() async throws {
         try await plant("printf 'http://192.0.2.1/a.png\\n' >urls.txt")

@@ -4,6 +4,7 @@ import Queue
 import Redis
 import TestSupport
 import Testing
+import WebImage
 
 @testable import PrefetchCommands
 
@@ -17,9 +18,10 @@ struct BrokenBatchTests {
         folder.write(Array("http://h/1\nhttp://h/2\n".utf8), to: "urls.txt")
         let list = try ListStream([folder.path("urls.txt")])
         let command = try RunCommand.parse([folder.path("urls.txt")])
-        let source = BatchSource.list(list, try command.batch.settings(), cache: folder.path("cache"))
+        let source = BatchSource.list(
+            list, try command.batch.settings(), cache: try DiskCache(directory: folder.path("cache")))
         func open() async throws -> String? {
-            guard case .batch(let batch) = try await source.open(queue, feeding: queue) else { return nil }
+            guard case .batch(let batch) = try await source.open(queue, feeding: queue, words: nil) else { return nil }
             return batch.id
         }
         let first = try #require(try await open())

@@ -1,5 +1,5 @@
 internal import Glibc
-internal import WebImage
+package import WebImage
 
 /// What this user's runs keep of one cache: a folder of the state folder, named by the identity of the cache and private to this user (0700).
 /// It has the data of the private Redis (`redis`), copies of lists (`lists`), locks of runs, and where the cache was last seen (`place`).
@@ -25,36 +25,47 @@ package struct RunState: Sendable {
     package static func open(
         _ cache: String, in state: StateFolder, notice: (String) -> Void = { _ in }
     ) throws(PrefetchError) -> RunState {
-        if CacheDirectory.id(of: cache) == nil {
-            do throws(WebImageError) { _ = try DiskCache(directory: cache) } catch {
-                throw PrefetchError(
-                    .cacheUnavailable, error.message, hint: "choose a folder that this user may write: --cache DIR")
-            }
+        if let folder = CacheDirectory.existing(cache), folder.id != nil {
+            return try open(folder, in: state, notice: notice)
         }
+        let disk: DiskCache
+        do throws(WebImageError) { disk = try DiskCache(directory: cache) } catch {
+            throw PrefetchError(
+                .cacheUnavailable, error.message, hint: "choose a folder that this user may write: --cache DIR")
+        }
+        return try open(disk.folder, in: state, notice: notice)
+    }
+
+    /// The state of a cache that is open.
+    /// - Throws: as for its path.
+    package static func open(
+        _ cache: CacheDirectory, in state: StateFolder, notice: (String) -> Void = { _ in }
+    ) throws(PrefetchError) -> RunState {
         let root = try state.open()
-        guard let found = try find(cache, root, makes: true) else {
-            try renew(cache, root, notice)
-            guard let renewed = try find(cache, root, makes: true) else {
-                throw PrefetchError(
-                    .cacheUnavailable, "\(cache) has no identity of its own, and cannot be given one",
-                    hint: "choose a folder that this user may write: --cache DIR")
-            }
-            return renewed
+        if let found = try find(cache, root, makes: true) { return found }
+        try renew(cache, root, notice)
+        guard let renewed = try find(cache, root, makes: true) else {
+            throw PrefetchError(
+                .cacheUnavailable, "\(cache.path) has no identity of its own, and cannot be given one",
+                hint: "choose a folder that this user may write: --cache DIR")
         }
-        return found
+        return renewed
     }
 
     /// The state of a cache, where there is one.
     /// - Returns: nil where this user has no state of it, also for a copy of a cache that has one.
     /// - Throws: as ``open(_:in:notice:)``.
     package static func existing(_ cache: String, in state: StateFolder) throws(PrefetchError) -> RunState? {
-        guard let root = try state.existing() else { return nil }
-        return try find(cache, root, makes: false)
+        guard let root = try state.existing(), let folder = CacheDirectory.existing(cache) else { return nil }
+        return try find(folder, root, makes: false)
     }
+
+    /// Whether runs have used it.
+    package var isUsed: Bool { (try? folder.folder(PrivateRedisFolder.name)) != nil }
 
     /// Whether runs of this user have used a cache.
     package static func exists(_ cache: String, in state: StateFolder) -> Bool {
-        (try? existing(cache, in: state)?.folder.folder(PrivateRedisFolder.name)) != nil
+        (try? existing(cache, in: state))?.isUsed == true
     }
 
     /// The folder for copies of lists, created if missing.
@@ -87,14 +98,16 @@ package struct RunState: Sendable {
 
     /// - Returns: nil if there is none; with `makes` only where the cache is a copy, or has no identity.
     private static func find(
-        _ cache: String, _ root: PinnedFolder, makes: Bool
+        _ cache: CacheDirectory, _ root: PinnedFolder, makes: Bool
     ) throws(PrefetchError) -> RunState? {
-        guard let id = CacheDirectory.id(of: cache), let now = CachePlace(of: cache) else { return nil }
+        guard let id = cache.id, let now = CachePlace(of: cache.path) else { return nil }
         if makes { try root.make(id, mode: 0o700) }
         guard let folder = try root.folder(id) else { return nil }
         if let fault = PinnedFolder.fault(of: folder.status, isFolder: true) { throw .notOurs(folder.path, fault) }
         let known = place(in: folder)
-        if let known, known.path != now.path, !known.isSameFolder(as: now), CacheDirectory.id(of: known.path) == id {
+        if let known, known.path != now.path, !known.isSameFolder(as: now),
+            CacheDirectory.existing(known.path)?.id == id
+        {
             return nil
         }
         if known != now { try folder.write(now.text, to: placeName) }
@@ -102,18 +115,20 @@ package struct RunState: Sendable {
     }
 
     /// Gives a copy another identity, once where several processes want to.
-    private static func renew(_ cache: String, _ root: PinnedFolder, _ notice: (String) -> Void) throws(PrefetchError) {
+    private static func renew(
+        _ cache: CacheDirectory, _ root: PinnedFolder, _ notice: (String) -> Void
+    ) throws(PrefetchError) {
         let lock = try LockFile.wait("identities.lock", in: root)
         defer { lock.release() }
-        guard let id = CacheDirectory.id(of: cache),
+        guard let id = cache.id,
             let known = try root.folder(id).flatMap({ CachePlace($0.read(placeName)) }),
             try find(cache, root, makes: false) == nil
         else { return }
-        let control = try PinnedFolder(path: cache).folder(".prefetch")
+        let control = try PinnedFolder(path: cache.path).folder(".prefetch")
         var random = SystemRandomNumberGenerator()
         try control?.write(
             Digest.hex((0..<16).map { _ in random.next() as UInt8 }) + "\n", to: "id", mode: 0o444, isSynced: true)
-        notice("\(cache) is a copy of \(known.path): it has an identity of its own now, and its runs begin anew")
+        notice("\(cache.path) is a copy of \(known.path): it has an identity of its own now, and its runs begin anew")
     }
 }
 

@@ -25,7 +25,7 @@ extension StateFolder {
             entries.append(
                 StateEntry(
                     id: id, cache: place?.path ?? "", size: Self.size(folder),
-                    isOrphan: place.map { CacheDirectory.id(of: $0.path) != id } ?? true))
+                    isOrphan: place.map { CacheDirectory.existing($0.path)?.id != id } ?? true))
         }
         return entries.sorted { ($0.cache, $0.id) < ($1.cache, $1.id) }
     }

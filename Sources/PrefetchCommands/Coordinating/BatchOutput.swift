@@ -7,9 +7,8 @@ internal import WebImage
 /// Writes what became of a list: what `export`, and `run` and `retry` at their end, hand out.
 struct BatchOutput: Sendable {
     let queue: PrefetchQueue
-    /// The cache folder.
-    let cache: String
-    /// What is looked up behind it.
+    let cache: NamedCache
+    /// What is looked up behind one that is not open yet.
     var readOnly: [String] = []
     /// Manifests of the same batch from other machines.
     var merged: [String] = []

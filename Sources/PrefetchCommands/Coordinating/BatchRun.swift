@@ -9,30 +9,29 @@ internal import WebImage
 /// One `run` from its Redis to its exit code.
 struct BatchRun: Sendable {
     let settings: RunSettings
+    let cache: RunCache
     let source: BatchSource
     /// Prints its own summary of the ended batch, and returns the exit code.
     var report: (@Sendable (PrefetchQueue, BatchStatus) async throws -> Int32)?
 
-    init(settings: RunSettings, source: BatchSource) {
-        self.settings = settings
-        self.source = source
+    init(settings: RunSettings, cache: RunCache, source: BatchSource) {
+        (self.settings, self.cache, self.source) = (settings, cache, source)
     }
 
     /// A run of a list.
     init(
-        command: RunCommand, list: ListStream, batch: BatchSettings, fetch: FetchSettings, workerCount: Int,
+        command: RunCommand, cache: RunCache, list: ListStream, batch: BatchSettings, fetch: FetchSettings,
+        workerCount: Int,
         report: (@Sendable (PrefetchQueue, BatchStatus) async throws -> Int32)? = nil
     ) {
         settings = command.settings(fetch, workers: workerCount)
-        source = .list(list, batch, cache: command.cache)
+        self.cache = cache
+        source = .list(list, batch, cache: cache.disk)
         self.report = report
     }
 
     func run() async throws {
-        let state = try RunState.open(settings.cache, in: StateOption.folder(settings.state)) {
-            Console.note("note: \($0)")
-        }
-        let lock = try await RunLock.acquire(state)
+        let lock = try await RunLock.acquire(cache.state)
         // The lock is given up with its last reference: not before the run is over.
         defer { withExtendedLifetime(lock) {} }
         let workers = try RunWorkers(settings)
@@ -41,7 +40,7 @@ struct BatchRun: Sendable {
         let code: Int32
         do {
             let server = try await PrivateRedis.attach(
-                state,
+                cache.state,
                 willStart: { if source.isKnownToHaveURLs { await workers.startAhead(of: $0) } }
             ) { redisFailure.note($0) }
             let opened = try await Session(attachment: server, queue: settings.queue)
@@ -131,8 +130,7 @@ struct BatchRun: Sendable {
     }
 
     private func output(_ queue: PrefetchQueue) -> BatchOutput {
-        BatchOutput(
-            queue: queue, cache: settings.cache, readOnly: settings.fetch.readOnlyCaches)
+        BatchOutput(queue: queue, cache: .open(cache.disk))
     }
 
     /// Runs the workers, feeds, follows and watches for signals until one of them ends the run; then no worker is left.
@@ -244,9 +242,7 @@ struct BatchRun: Sendable {
     /// workers warn about the cache.
     /// * `asked`: when its status was asked for.
     private func protect(_ status: BatchStatus, asked: Double) -> CacheProtection? {
-        guard let disk = try? DiskCache(directory: settings.cache), let protection = try? CacheProtection(disk) else {
-            return nil
-        }
+        guard let protection = try? CacheProtection(cache.disk) else { return nil }
         try? protection.set(since: asked - Double(max(0, status.at - status.created)) / 1000)
         return protection
     }
@@ -269,8 +265,9 @@ package enum VerifiedRun {
         let command = try RunCommand.parse(words)
         var batch = try command.batch.settings()
         let fetch = try command.workerSettings(&batch)
+        let cache = try RunCache(command.cache, StateOption.folder(nil), fetch.prepareCache())
         try await BatchRun(
-            command: command, list: list, batch: batch, fetch: fetch, workerCount: workers, report: judge
+            command: command, cache: cache, list: list, batch: batch, fetch: fetch, workerCount: workers, report: judge
         ).run()
     }
 }

@@ -16,7 +16,7 @@ struct OpenBatch: Sendable {
 /// Where the URLs of a `run` come from.
 enum BatchSource: Sendable {
     /// The lines of a list.
-    case list(ListStream, BatchSettings, cache: String)
+    case list(ListStream, BatchSettings, cache: DiskCache)
     /// The skipped lines of a batch, by default the newest; and the names of the settings that replace those of the batch.
     case skipped(of: String?, taking: Set<String>, from: BatchSettings)
 
@@ -41,7 +41,7 @@ enum BatchSource: Sendable {
                         isFed ? .sealed : try await feeder.feed(id, waiting: waiting)
                     })
             }
-            let id = try await BatchSubmission(queue: queue, list: list, settings: settings, cache: cache).open()
+            let id = try await BatchSubmission(queue: queue, list: list, settings: settings, cache: .open(cache)).open()
             return .batch(
                 OpenBatch(id: id, total: list.reading.total) { [feeder] waiting async throws(PrefetchError) in
                     try await feeder.feed(id, waiting: waiting)

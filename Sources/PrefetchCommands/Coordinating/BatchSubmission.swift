@@ -9,7 +9,7 @@ struct BatchSubmission: Sendable {
     let list: ListStream
     let settings: BatchSettings
     /// The folder in which hits are looked for while the list is queued, where that is asked.
-    var cache: String?
+    var cache: NamedCache?
     /// Whether there is more of the list than when its batch was made or sealed.
     var hasGrown = false
 
@@ -64,7 +64,7 @@ struct BatchSubmission: Sendable {
                 .configuration, "queryDiskSync reads the cache while the list is queued, and none was named",
                 hint: "name the folder the workers have: --cache DIR")
         }
-        return CacheHits(try CacheOpening.forWriting(cache), options: settings.options)
+        return CacheHits(try cache.forWriting(), options: settings.options)
     }
 
     /// Whether the batch or one of its lines asks for hits to be ended at once.

@@ -145,7 +145,8 @@ struct ExportCommand: AsyncParsableCommand {
                 return try await report.write(to: path, overwrites: replacing.overwrite)
             }
             let output = BatchOutput(
-                queue: session.queue, cache: location.cacheFolder ?? "", readOnly: readOnly.record.readOnlyCaches,
+                queue: session.queue, cache: .folder(location.cacheFolder ?? ""),
+                readOnly: readOnly.record.readOnlyCaches,
                 merged: merge)
             let target = try target(format, path)
             try await output.check(id, target, overwrites: replacing.overwrite)

@@ -59,16 +59,13 @@ enum GivenList {
         Console.note("waiting for a writer of \(TerminalText.escaped(path))")
     }
 
-    /// Where lists of runs of a cache are kept. Creates it if missing, and the cache with it.
-    static func folder(ofCache cache: String, _ state: StateFolder) throws(PrefetchError) -> String {
-        try RunState.open(cache, in: state) { Console.note("note: \($0)") }.lists()
-    }
-
     /// Where a list of a batch is kept; nil where this user can keep nothing and need not.
     static func folder(
         of list: ListStream, _ place: RedisLocation.Place, _ state: StateFolder
     ) throws(PrefetchError) -> String? {
-        if case .cache(let cache) = place { return try folder(ofCache: cache, state) }
+        if case .cache(let cache) = place {
+            return try RunState.open(cache, in: state) { Console.note("note: \($0)") }.lists()
+        }
         // Results are elsewhere: a user without a state folder, as in a container, has to keep the file.
         if let folder = try? state.lists() { return folder }
         return list.isPlain ? nil : ListFile.temporaryFolder

@@ -69,9 +69,7 @@ struct RetryCommand: AsyncParsableCommand {
             var changes = try self.changes.settings()
             var fetch = try fetch.record.complete()
             fetch.headers = changes.takeSecretHeaders()
-            for warning in try CacheOpening.forWriting(folder, fetch.prepareCache()).warnings {
-                Console.note("warning: \(warning)")
-            }
+            let cache = try RunCache(folder, location.stateFolder, fetch.prepareCache())
             let settings = RunSettings(
                 cache: folder, state: location.state, queue: location.queue,
                 workers: workers ?? RunCommand.defaultWorkers,
@@ -80,7 +78,7 @@ struct RetryCommand: AsyncParsableCommand {
                 verbosity: verbosity.level, fetch: fetch,
                 outputs: outputs, overwrites: output.replacing.overwrite, showsSecrets: secrets.showSecrets)
             try await BatchRun(
-                settings: settings,
+                settings: settings, cache: cache,
                 source: .skipped(of: batch, taking: self.changes.given, from: changes)
             ).run()
         }

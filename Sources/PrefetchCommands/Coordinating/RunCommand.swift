@@ -88,7 +88,7 @@ struct RunCommand: AsyncParsableCommand {
             Console.note(note)
         }
         try await BatchRun(
-            command: self, list: list, batch: batch, fetch: fetch,
+            command: self, cache: cache, list: list, batch: batch, fetch: fetch,
             workerCount: workers ?? (batch.options.compat == nil ? Self.defaultWorkers : 1)
         ).run()
     }

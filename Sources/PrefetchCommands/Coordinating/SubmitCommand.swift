@@ -97,7 +97,7 @@ struct SubmitCommand: AsyncParsableCommand {
             location, at: redis, makes: true, until: stop, hint: "submit it again: \(again)"
         ) { session in
             var submission = BatchSubmission(
-                queue: session.waitingQueue, list: list, settings: batch, cache: location.cacheFolder)
+                queue: session.waitingQueue, list: list, settings: batch, cache: cache)
             let made = try await session.untilStopped(stop) { [submission] in
                 if resume { return try await unfinished(list, in: submission.queue, name) }
                 return Made(id: try await submission.open())

@@ -32,3 +32,25 @@ package enum CacheOpening {
         }
     }
 }
+
+/// A cache that a command was given, which may be open already.
+enum NamedCache: Sendable {
+    case folder(String)
+    case open(DiskCache)
+
+    /// - Throws: as ``CacheOpening/forWriting(_:_:)``.
+    func forWriting() throws(PrefetchError) -> DiskCache {
+        switch self {
+        case .folder(let path): try CacheOpening.forWriting(path)
+        case .open(let disk): disk
+        }
+    }
+
+    /// - Throws: as ``CacheOpening/forReading(_:_:)``.
+    func forReading(_ readOnly: [String]) throws(PrefetchError) -> DiskCache {
+        switch self {
+        case .folder(let path): try CacheOpening.forReading(path, readOnly)
+        case .open(let disk): disk
+        }
+    }
+}

@@ -32,21 +32,18 @@ struct Session: Sendable {
             return try await Session(
                 configuration, attachment: nil, queue: location.queue, waits: waits, readsOnly: readsOnly)
         case .cache(let folder):
-            if !makes { try Self.requireRun(folder, location) }
-            let attachment = try await PrivateRedis.attach(
-                location.runState(of: folder), waitLimit: readsOnly ? soon : PrivateRedis.waitLimit)
+            let state = if makes { try location.runState(of: folder) } else { try Self.requireRun(folder, location) }
+            let attachment = try await PrivateRedis.attach(state, waitLimit: readsOnly ? soon : PrivateRedis.waitLimit)
             return try await Session(
                 attachment.configuration, attachment: attachment, queue: location.queue, readsOnly: readsOnly)
         }
     }
 
-    /// - Throws: `notFound` if no run of this user has used a cache; what is wrong with the state of its runs.
-    static func requireRun(_ cache: String, _ location: RedisLocation) throws(PrefetchError) {
-        if try RunState.existing(cache, in: location.stateFolder) != nil,
-            RunState.exists(cache, in: location.stateFolder)
-        {
-            return
-        }
+    /// The state of a cache's runs.
+    /// - Throws: `notFound` if no run of this user has used it; what is wrong with the state.
+    @discardableResult
+    static func requireRun(_ cache: String, _ location: RedisLocation) throws(PrefetchError) -> RunState {
+        if let state = try RunState.existing(cache, in: location.stateFolder), state.isUsed { return state }
         let cache = Shell.path(cache)
         throw PrefetchError(
             .notFound, "\(cache) has no batches: no run of this user has used it",

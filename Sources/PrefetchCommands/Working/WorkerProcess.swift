@@ -36,15 +36,14 @@ struct WorkerProcess: Sendable {
         // Before anything is opened.
         let budget = try DescriptorBudget.raised()
         if !isQuiet, let note = budget.note(wanted: fetch.maxConcurrentDownloads) { Console.note(note) }
-        let storage = fetch.prepareCache()
-        let disk = try CacheOpening.forWriting(cache, storage)
+        let disk = try CacheOpening.forWriting(cache, fetch.prepareCache())
         clinux_keep_freed_memory()
         if !isQuiet { for warning in disk.warnings { Console.note("warning: \(warning)") } }
         let stop = StopRequest()
         // Redis may be restarting right now: the worker waits for it, as it does later on.
         try await Session.with(open) { session in
             if !isQuiet, session.hasConnected { await Self.tellUnknownQueue(session.queue) }
-            let manager = try manager(storage, budget)
+            let manager = try manager(disk, budget)
             let service = ServiceManager(environment: ProcessInfo.processInfo.environment)
             let limiter = Locked(LogLimiter())
             let worker = PrefetchWorker(
@@ -127,7 +126,7 @@ struct WorkerProcess: Sendable {
     }
 
     private func manager(
-        _ storage: DiskCache.Configuration, _ budget: DescriptorBudget
+        _ disk: DiskCache, _ budget: DescriptorBudget
     ) throws(PrefetchError) -> ImageManager {
         var downloads = try fetch.downloads()
         downloads.maxBodyBytes = min(downloads.maxBodyBytes, fetch.maxImageBytes)
@@ -139,12 +138,12 @@ struct WorkerProcess: Sendable {
         do throws(WebImageError) {
             // No image is requested twice in this process: a memory cache would only cost.
             var tiers = ImageCache.Configuration.diskOnly
-            tiers.disk = storage
+            tiers.disk = disk.configuration
             let coder = ImageCoder(
                 limits: fetch.imageLimits, memory: DecodeMemory(limit: fetch.maxDecodeMemory),
                 sandbox: decoders)
             return try ImageManager(
-                cache: ImageCache(directory: cache, configuration: tiers), downloads: downloads, coder: coder)
+                cache: ImageCache(disk, configuration: tiers), downloads: downloads, coder: coder)
         } catch {
             if error.code == .localFault {
                 throw PrefetchError(

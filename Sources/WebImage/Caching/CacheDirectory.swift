@@ -7,7 +7,7 @@ package import Threading
 package final class CacheDirectory: Sendable {
     static let idPath = ".prefetch/id"
 
-    let path: String
+    package let path: String
     let isReadOnly: Bool
     /// Open for the lifetime of this object.
     let descriptor: Int32
@@ -121,11 +121,9 @@ package final class CacheDirectory: Sendable {
         return digits.count == 32 && digits.allSatisfy(Digest.isDigit) ? String(decoding: digits, as: UTF8.self) : nil
     }
 
-    /// The ID of the cache in a directory, without opening more of it.
-    package static func id(of path: String) -> String? {
-        var configuration = DiskCache.Configuration()
-        configuration.isReadOnly = true
-        return (try? CacheDirectory(path, configuration))?.id
+    /// A directory that is there, for reading.
+    package static func existing(_ path: String) -> CacheDirectory? {
+        try? CacheDirectory(path, DiskCache.Configuration(isReadOnly: true))
     }
 
     /// `localFault` for the current errno, with a sentence that names the directory.

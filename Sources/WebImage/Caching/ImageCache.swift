@@ -21,10 +21,19 @@ public final class ImageCache: Sendable {
 
     /// Opens a cache in its own directory.
     /// - Throws: `localFault` with a sentence that names the directory.
-    public init(
+    public convenience init(
         directory: String, configuration: Configuration = Configuration(), cacheKeyFilter: KeyFilter? = nil
     ) throws(WebImageError) {
-        disk = try DiskCache(directory: directory, configuration: configuration.disk)
+        try self.init(
+            DiskCache(directory: directory, configuration: configuration.disk), configuration: configuration,
+            cacheKeyFilter: cacheKeyFilter)
+    }
+
+    /// A cache in a directory that is open.
+    package init(
+        _ disk: DiskCache, configuration: Configuration = Configuration(), cacheKeyFilter: KeyFilter? = nil
+    ) throws(WebImageError) {
+        self.disk = disk
         transfers = try TransferLock(disk, waitLimit: configuration.transferTimeout)
         memory =
             configuration.shouldCacheImagesInMemory

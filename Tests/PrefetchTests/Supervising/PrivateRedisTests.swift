@@ -12,7 +12,7 @@ struct PrivateRedisTests {
     private var cache: String { directory.path("cache") }
     private var state: StateFolder { StateFolder(path: directory.path("state")) }
     /// The server's folder, once there is a cache.
-    private var data: String { directory.path("state/\(CacheDirectory.id(of: cache) ?? "none")/redis") }
+    private var data: String { directory.path("state/\(CacheDirectory.existing(cache)?.id ?? "none")/redis") }
 
     init() { signal(SIGPIPE, SIG_IGN) }
 

@@ -13,7 +13,7 @@ struct RunStateTests {
     private let notices = Notices()
     private var cache: String { directory.path("cache") }
     private var state: StateFolder { StateFolder(path: directory.path("state")) }
-    private var id: String { CacheDirectory.id(of: cache) ?? "none" }
+    private var id: String { CacheDirectory.existing(cache)?.id ?? "none" }
     private var data: String { "state/\(id)/redis" }
 
     init() { signal(SIGPIPE, SIG_IGN) }
@@ -79,7 +79,7 @@ struct RunStateTests {
         // As over file systems: another inode, and nothing is left in the old place.
         try await shell("cp -a other moved && rm -r other")
         #expect(try await value(directory.path("moved")) == "v")
-        #expect(CacheDirectory.id(of: directory.path("moved")) == first && notices.all == [])
+        #expect(CacheDirectory.existing(directory.path("moved"))?.id == first && notices.all == [])
         // Another inode in the same place: unpacked from a backup.
         try await shell("cp -a moved new && rm -r moved && mv new moved")
         #expect(try await value(directory.path("moved")) == "v")
@@ -92,7 +92,7 @@ struct RunStateTests {
         let first = id
         try await shell("cp -a cache copy")
         let copy = directory.path("copy")
-        #expect(try RunState.existing(copy, in: state) == nil && CacheDirectory.id(of: copy) == first)
+        #expect(try RunState.existing(copy, in: state) == nil && CacheDirectory.existing(copy)?.id == first)
         let state = state
         let notices = notices
         let states = try await withThrowingTaskGroup(of: String.self) { group in
@@ -101,7 +101,7 @@ struct RunStateTests {
             }
             return try await group.reduce(into: Set<String>()) { $0.insert($1) }
         }
-        let second = try #require(CacheDirectory.id(of: copy))
+        let second = try #require(CacheDirectory.existing(copy)?.id)
         #expect(second != first && states == [directory.path("state/\(second)")])
         #expect(
             notices.all == ["\(copy) is a copy of \(cache): it has an identity of its own now, and its runs begin anew"]
@@ -117,7 +117,7 @@ struct RunStateTests {
         try await make()
         try await shell("mkdir -p foreign/.prefetch && cp cache/.prefetch/id foreign/.prefetch/")
         #expect(try await value(directory.path("foreign")) == nil)
-        #expect(notices.all.count == 1 && CacheDirectory.id(of: directory.path("foreign")) != id)
+        #expect(notices.all.count == 1 && CacheDirectory.existing(directory.path("foreign"))?.id != id)
         #expect(try await value() == "v")
     }
 
@@ -138,7 +138,7 @@ struct RunStateTests {
         #expect(try await other.connection.command(["GET", "k"]).string == nil)
         #expect(try await value() == "v")
         await other.leave()
-        #expect(CacheDirectory.id(of: cache) == id && notices.all == [])
+        #expect(CacheDirectory.existing(cache)?.id == id && notices.all == [])
     }
 
     @Test("Commands that reach beyond the queue are not there")

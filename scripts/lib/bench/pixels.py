@@ -13,6 +13,7 @@ import numpy
 from PIL import Image
 
 import rig
+import samples
 
 # Greatest ratio of our cost to theirs; none where none is promised.
 BOUNDS = {"gif": 0.5, "webp": 1.05, "avif": 1.05}
@@ -20,6 +21,10 @@ RESIZE_BOUND, PSNR_MEDIAN, PSNR_WORST = 0.6, 40, 35
 SIDE, QUALITY = 256, 90
 LIBRARIES = "-ljpeg -lpng -ldeflate -lz -lm -lgif -lwebp -lwebpdemux -lavif -ldl".split()
 ALONE = "avif, dav1d alone"
+KINDS = (
+    "jpeg, baseline", "jpeg, progressive", "png", "gif, still", "gif, flat", "gif, animated", "webp, lossy", "webp, lossless", "webp, alpha",
+    "webp, animated", "avif",
+)
 THEIRS = {"jpeg": "libjpeg-turbo", "png": "libpng", "gif": "giflib", "webp": "libwebp", "avif": "libavif"}
 
 
@@ -30,54 +35,6 @@ def arguments():
     result.add_argument("--reps", type=rig.positive, default=5, help="repetitions (5)")
     result.add_argument("--seed", type=int, default=1, help="of the images (1)")
     return result.parse_args()
-
-
-def photograph(random, width, height):
-    """Light, texture of many sizes, and edges: the spectrum of a photograph falls with the frequency."""
-    canvas = numpy.zeros((height, width, 3), numpy.float32)
-    for octave in range(2, 9):
-        size = 2**octave
-        shape = (min(size, height), min(size, width), 3)
-        part = Image.fromarray((random.random(shape, numpy.float32) * 255).astype(numpy.uint8))
-        canvas += numpy.asarray(part.resize((width, height), Image.BICUBIC), numpy.float32) * 0.5 ** (octave - 1)
-    y, x = numpy.mgrid[0:height, 0:width]
-    for _ in range(12):
-        middle_x, middle_y, radius = random.integers(width), random.integers(height), random.integers(10, max(11, min(width, height) // 4))
-        canvas[(x - middle_x) ** 2 + (y - middle_y) ** 2 < radius**2] *= random.uniform(0.5, 1.4, 3)
-    return Image.fromarray(numpy.clip(canvas, 0, 255).astype(numpy.uint8))
-
-
-def save_samples(folder, count, random, only=None):
-    """Files of each format, or of some kinds only, by kind."""
-    kinds = {}
-    for number in range(count):
-        width, height = int(random.integers(300, 900)), int(random.integers(300, 900))
-        picture = photograph(random, width, height)
-        frames = [picture.transform(picture.size, Image.AFFINE, (1, 0, 4 * step, 0, 1, 3 * step)) for step in range(4)]
-        small = [frame.resize((width // 2, height // 2)) for frame in frames]
-        alpha = picture.copy()
-        alpha.putalpha(picture.convert("L"))
-        flat = picture.quantize(16)
-        wanted = {
-            "jpeg, baseline": lambda path, picture=picture: picture.save(path, "JPEG", quality=87),
-            "jpeg, progressive": lambda path, picture=picture: picture.save(path, "JPEG", quality=87, progressive=True),
-            "png": lambda path, picture=picture: picture.save(path, "PNG"),
-            "gif, still": lambda path, picture=picture: picture.quantize(256).save(path, "GIF"),
-            "gif, flat": lambda path, flat=flat: flat.save(path, "GIF"),
-            "gif, animated": lambda path, small=small: small[0].save(path, "GIF", save_all=True, append_images=small[1:], duration=50),
-            "webp, lossy": lambda path, picture=picture: picture.save(path, "WEBP", quality=80),
-            "webp, lossless": lambda path, picture=picture: picture.save(path, "WEBP", lossless=True),
-            "webp, alpha": lambda path, alpha=alpha: alpha.save(path, "WEBP", quality=80),
-            "webp, animated": lambda path, small=small: small[0].save(path, "WEBP", save_all=True, append_images=small[1:], duration=50),
-            "avif": lambda path, picture=picture: picture.save(path, "AVIF", quality=60, speed=9),
-        }
-        for kind, save in wanted.items():
-            if only is not None and kind not in only:
-                continue
-            path = f"{folder}/{kind.replace(', ', '-')}-{number}"
-            save(path)
-            kinds.setdefault(kind, []).append(path)
-    return kinds
 
 
 def check_rows(options, program, kinds):
@@ -125,7 +82,7 @@ class Resizing:
             short, long = int(random.integers(512, 1200)), int(random.integers(512, 1700))
             width, height = (max(short, long), short) if number % 3 else (short, max(short, long))
             path = f"{folder}/{number}.jpg"
-            photograph(random, width, height).save(path, "JPEG", quality=int(random.integers(85, 93)))
+            samples.photograph(random, width, height).save(path, "JPEG", quality=int(random.integers(85, 93)))
             self.paths.append(path)
             if number % 200 == 199:
                 rig.say(f"{number + 1:,} photographs")
@@ -196,7 +153,7 @@ def main():
         os.makedirs(folder)
         source = pathlib.Path(__file__).resolve().parents[3] / "Sources/CImageCodec"
         program = bench.compile("pixels", pathlib.Path(__file__).with_suffix(".c"), *source.glob("*.c"), f"-I{source}/include", "-std=gnu17", *LIBRARIES)
-        rows = check_rows(options, program, save_samples(folder, options.samples, random))
+        rows = check_rows(options, program, samples.write(folder, options.samples, random, KINDS))
         resizing = Resizing(bench, options, random)
         cost, other, ratio, spread = resizing.rows()
         median, worst = resizing.psnr()

@@ -6,8 +6,8 @@ import sys
 
 import numpy
 
-import pixels
 import rig
+import samples
 
 # Greatest loss of the rate in percent.
 BOUNDS = {"decode": 5, "structure": 1}
@@ -37,7 +37,7 @@ def main():
     with rig.Rig(options) as bench:
         folder = bench.path("samples")
         os.makedirs(folder)
-        kinds = pixels.save_samples(folder, options.samples, random, KINDS)
+        kinds = samples.write(folder, options.samples, random, KINDS)
         listed = bench.write("urls.txt", urls(kinds, options.count, bench.serve(folder), random))
         walls, seconds = {}, {}
         for repetition in range(options.reps):

@@ -1,6 +1,5 @@
 """Pictures, and caches that are full of them from the start: files as docs/CACHE.md describes them, made without prefetch."""
 
-import concurrent.futures
 import ctypes
 import hashlib
 import os
@@ -65,15 +64,3 @@ def fill(cache, keys, body, age=0):
         if age:
             os.utime(file, (then, then))
         os.close(file)
-
-
-def fill_many(cache, count, key, body, age):
-    """The same for `key(0)` … with all processors; `age` is the range of all dates."""
-    step = 20_000
-    starts = range(0, count, step)
-    with concurrent.futures.ProcessPoolExecutor() as pool:
-        jobs = [
-            pool.submit(fill, cache, [key(number) for number in range(start, min(start + step, count))], body, age) for start in starts
-        ]
-        for job in jobs:
-            job.result()

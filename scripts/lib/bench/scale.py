@@ -1,0 +1,132 @@
+"""The queue at full size: ten million URLs of cached images, or with --failing as many that are not there. Prints target, measured and verdict;
+exit 1 where a target is missed."""
+
+import json
+import re
+import signal
+import sys
+import time
+
+import machine
+import rig
+
+ROOT = "prefetch:{default}"
+WORKERS, QUERIES = 3, 100
+# Mebibytes of Redis and of the coordinator, however long the list is.
+REDIS, COORDINATOR = 48, 64
+
+
+def submit(bench, redis, path, *options):
+    """`submit --wait`: seconds, CPU, the largest size in MiB, and the batch at its end."""
+    size = bench.path("size")
+    words = ["/usr/bin/time", "-q", "-f", "%M", "-o", size, bench.program("prefetch-coord"), "submit", path, "--redis", redis.url, "--wait", "--json"]
+    wall, cpu, text = bench.run([*words, *options], codes=(0, 3))
+    with open(size, encoding="ascii") as file:
+        return wall, cpu, int(file.read()) / 1024, json.loads(text.splitlines()[-1])
+
+
+class Workers:
+    """Three over one cache."""
+
+    def __init__(self, bench, redis):
+        words = [bench.program("prefetch-worker"), "--redis", redis.url, "--cache", bench.path("cache"), "--allow-net", "127.0.0.0/8"]
+        self.logs = [bench.path(f"worker{number}-{time.monotonic_ns()}.log") for number in range(WORKERS)]
+        self.children = [rig.start(words, log, environment=bench.environment) for log in self.logs]
+        client = redis.client()
+        while client("ZCARD", f"{ROOT}:workers") < WORKERS:
+            if any(child.poll() is not None for child in self.children):
+                rig.fail("a worker ended at once", "start one by hand and see what it says", 70)
+            time.sleep(0.01)
+
+    def stop(self):
+        """Ends them in order: how many URLs they finished, as they say, and their CPU seconds."""
+        cpu, finished = sum(machine.process_seconds(child.pid) for child in self.children), 0
+        for child in self.children:
+            child.send_signal(signal.SIGTERM)
+        for child, log in zip(self.children, self.logs):
+            child.wait(60)
+            with open(log, encoding="utf-8", errors="replace") as file:
+                said = re.findall(r"^prefetch-worker \S+ finished ([\d,]+)", file.read(), re.M)
+            finished += int(said[-1].replace(",", "")) if said else 0
+        return finished, cpu
+
+
+def info(client):
+    """What Redis says of itself."""
+    return dict(line.split(":", 1) for line in client("INFO", "everything").splitlines() if ":" in line)
+
+
+def fields(text):
+    return {name: float(value) for name, value in (part.split("=") for part in text.split(","))}
+
+
+def measure(bench, options):
+    """The title, and the rows: what, target, measured, and whether it is met, None where there is no target."""
+    count, fails, rows = options.count, options.failing, []
+    files = rig.generate(bench.binaries, bench.path("images"), 1 if fails else -(-count // QUERIES), 1000)
+    base, names = bench.serve(bench.path("images")), [path for path, *_ in files]
+    key = [] if fails else ["--cache-key", "without-query"]
+    if fails:
+        path = bench.write("urls.txt", (f"{base}/missing/{n:07}.png" for n in range(count)))
+    else:
+        redis = bench.redis("warm")
+        workers = Workers(bench, redis)
+        submit(bench, redis, bench.write("warm.txt", (f"{base}/{name}" for name in names)), *key)
+        workers.stop()
+        path = bench.write("urls.txt", (f"{base}/{names[n % len(names)]}?q={n // len(names)}" for n in range(count)))
+    redis = bench.redis("redis", "--latency-tracking", "yes")
+    client, workers = redis.client(60), Workers(bench, redis)
+    client("CONFIG", "RESETSTAT")
+    before = info(client)
+    rig.say(f"{count:,} URLs")
+    wall, cpu, size, batch = submit(bench, redis, path, "--window", options.window, *key)
+    now = info(client)
+    finished, spent = workers.stop()
+
+    def exact(what, wanted, found):
+        rows.append((what, f"exactly {wanted:,}", f"{found:,}", wanted == found))
+
+    exact(f"`{'httpError' if fails else 'hit'}`", count, batch["outcomes"]["httpError" if fails else "hit"])
+    used = sum(float(now[name]) - float(before[name]) for name in ("used_cpu_user", "used_cpu_sys"))
+    rows.append(("Redis CPU a URL", "", f"{used / count * 1e6:.2f} us", None))
+    slow, calls = fields(now["latency_percentiles_usec_evalsha"])["p99.9"] / 1000, fields(now["cmdstat_evalsha"])["calls"]
+    rows.append(("scripts, p99.9", "< 5 ms", f"{slow:.2f} ms ({calls:,.0f} calls)", slow < 5))
+    exact("the workers' own counts", count, finished)
+    if fails:
+        exact("failed URLs listed", min(count, 500_000), client("SCARD", f"{ROOT}:failed"))
+    peak, left = ((int(one) - int(before["used_memory"])) / 2**20 for one in (now["used_memory_peak"], info(client)["used_memory"]))
+    is_bounded = not fails and options.window != "all"
+    limit = f"< {REDIS} MiB" if is_bounded else ""
+    rows.append(("Redis memory, at most", limit, f"{peak:.1f} MiB, {peak * 2**20 / count:.0f} bytes a URL", peak < REDIS if is_bounded else None))
+    rows.append(("Redis memory, afterwards", "", f"{left:.1f} MiB, {left * 2**20 / count:.0f} bytes a URL", None))
+    rows.append(("coordinator, largest size", f"< {COORDINATOR} MiB", f"{size:.1f} MiB", size < COORDINATOR))
+    rows.append(("time", "", f"{wall:.1f} s, {count / wall:,.0f} URLs/s", None))
+    rows.append(("CPU of the workers, of the coordinator", "", f"{spent / count * 1e6:.1f} us, {cpu / count * 1e6:.2f} us a URL", None))
+    wall, cpu, text = bench.coord("fsck", "--redis", redis.url, codes=(0, 1))
+    rows.append(("`fsck`", "clean", f"clean, in {wall:.1f} s, {cpu:.1f} s CPU" if bench.code == 0 else text.strip()[-300:], bench.code == 0))
+    return f"{count:,} " + ("URLs that are not there" if fails else f"URLs of {len(names):,} cached images"), rows
+
+
+def main():
+    parser = rig.table_parser("bench scale", __doc__)
+    parser.add_argument("--count", type=rig.positive, default=10_000_000, help="URLs (10,000,000)")
+    parser.add_argument("--failing", action="store_true", help="none is there")
+    parser.add_argument("--window", default="auto", help="of submit; all: every job waits in Redis (auto)")
+    options = parser.parse_args()
+    with rig.Rig(options) as bench:
+        title, rows = measure(bench, options)
+    lines = rig.heading("scale", title)
+    lines.append(
+        f"Files are on {machine.file_system(options.work)}, the append-only file of Redis too. `submit --wait --window {options.window}`, {WORKERS} workers, "
+        "everything else by default.")
+    lines += ["", "| what | target | measured | verdict |", "|---|---|---|---|"]
+    verdicts = {None: "", True: "met", False: "**missed**"}
+    lines += [f"| {what} | {target} | {measured} | {verdicts[met]} |" for what, target, measured, met in rows]
+    missed = [what for what, _, _, met in rows if met is False]
+    lines += ["", f"Missed: {'; '.join(missed)}." if missed else "Every target met."]
+    rig.publish(options, "bench scale --failing" if options.failing else "bench scale", lines)
+    return int(bool(missed))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

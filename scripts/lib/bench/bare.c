@@ -1,22 +1,19 @@
 // The floor of the benchmark: the least a program has to do to fetch a list of URLs into files, on libcurl's multi interface and
 // epoll. Each body is collected in memory and becomes a file in one atomic step (O_TMPFILE and linkat), in one of 256 folders.
 //
-//   bare [-p processes] [-c transfers in flight each] [-m none|decode] [-a CA file] -o folder list
-//   bare [-p processes] -m pass list
+//   bare [-p processes] [-c transfers in flight each] [-m none|decode] [-a CA file] [-o folder] list
 //
-// -m decode checks before it keeps: JPEG and PNG are decoded to full RGB, where a warning counts as broken; of GIF and WebP the header
+// -m decode checks before it keeps: JPEG and PNG are decoded in full, where a warning counts as broken; of GIF and WebP the header
 // is looked at; each body gets a SHA-256; syncfs after every 256 files and at the end. Broken bodies are not kept.
-// -m pass is that check alone, of files that another program has fetched: the list has their paths.
+// Without -o nothing is kept: of file:// URLs that is the check alone, of what another program has fetched.
 #define _GNU_SOURCE
+#include "decoders.h"
+
 #include <curl/curl.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <jpeglib.h>
 #include <openssl/evp.h>
-#include <png.h>
-#include <setjmp.h>
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,94 +59,6 @@ static void read_list(const char *path) {
 }
 
 // ---- checks
-
-struct jpeg_trap {
-    struct jpeg_error_mgr manager;
-    jmp_buf leave;
-};
-
-static void jpeg_fatal(j_common_ptr common) { longjmp(((struct jpeg_trap *)common->err)->leave, 1); }
-static void jpeg_silent(j_common_ptr common) { (void)common; }
-
-static bool jpeg_is_whole(const unsigned char *bytes, size_t count) {
-    static JSAMPLE *rows;
-    static size_t capacity;
-    struct jpeg_decompress_struct decoder;
-    struct jpeg_trap trap;
-    decoder.err = jpeg_std_error(&trap.manager);
-    trap.manager.error_exit = jpeg_fatal;
-    trap.manager.output_message = jpeg_silent;
-    if (setjmp(trap.leave)) {
-        jpeg_destroy_decompress(&decoder);
-        return false;
-    }
-    jpeg_create_decompress(&decoder);
-    jpeg_mem_src(&decoder, bytes, count);
-    jpeg_read_header(&decoder, TRUE);
-    if (decoder.jpeg_color_space != JCS_CMYK && decoder.jpeg_color_space != JCS_YCCK) decoder.out_color_space = JCS_RGB;
-    jpeg_start_decompress(&decoder);
-    size_t row = (size_t)decoder.output_width * (size_t)decoder.output_components;
-    if (capacity < 4 * row) rows = need(realloc(rows, capacity = 4 * row));
-    JSAMPROW four[4] = {rows, rows + row, rows + 2 * row, rows + 3 * row};
-    while (decoder.output_scanline < decoder.output_height) jpeg_read_scanlines(&decoder, four, 4);
-    jpeg_finish_decompress(&decoder);
-    // libjpeg fills what is missing with grey and only warns.
-    bool whole = trap.manager.num_warnings == 0;
-    jpeg_destroy_decompress(&decoder);
-    return whole;
-}
-
-struct png_input {
-    const unsigned char *bytes;
-    size_t left;
-    bool warned;
-};
-
-static void png_take(png_structp decoder, png_bytep out, size_t count) {
-    struct png_input *input = png_get_io_ptr(decoder);
-    if (count > input->left) png_error(decoder, "the bytes end inside the image");
-    memcpy(out, input->bytes, count);
-    input->bytes += count;
-    input->left -= count;
-}
-
-static void png_fatal(png_structp decoder, png_const_charp text) {
-    (void)text;
-    longjmp(png_jmpbuf(decoder), 1);
-}
-
-static void png_warned(png_structp decoder, png_const_charp text) {
-    (void)text;
-    ((struct png_input *)png_get_error_ptr(decoder))->warned = true;
-}
-
-static bool png_is_whole(const unsigned char *bytes, size_t count) {
-    static png_bytep image;
-    static size_t capacity;
-    struct png_input input = {bytes, count, false};
-    png_structp decoder = need(png_create_read_struct(PNG_LIBPNG_VER_STRING, &input, png_fatal, png_warned));
-    png_infop info = need(png_create_info_struct(decoder));
-    if (setjmp(png_jmpbuf(decoder))) {
-        png_destroy_read_struct(&decoder, &info, NULL);
-        return false;
-    }
-    png_set_read_fn(decoder, &input, png_take);
-    png_read_info(decoder, info);
-    png_set_expand(decoder);
-    png_set_strip_16(decoder);
-    png_set_gray_to_rgb(decoder);
-    int passes = png_set_interlace_handling(decoder);
-    png_read_update_info(decoder, info);
-    size_t row = png_get_rowbytes(decoder, info), height = png_get_image_height(decoder, info);
-    // An interlaced image is combined from its passes, so its rows have to be kept.
-    size_t size = passes > 1 ? row * height : row;
-    if (capacity < size) image = need(realloc(image, capacity = size));
-    for (int pass = 0; pass < passes; pass++)
-        for (size_t y = 0; y < height; y++) png_read_row(decoder, passes > 1 ? image + y * row : image, NULL);
-    png_read_end(decoder, NULL);
-    png_destroy_read_struct(&decoder, &info, NULL);
-    return !input.warned;
-}
 
 static bool is_whole(const unsigned char *bytes, size_t count) {
     if (count > 3 && !memcmp(bytes, "\xFF\xD8\xFF", 3)) return jpeg_is_whole(bytes, count);
@@ -278,7 +187,7 @@ static void finish(struct transfer *transfer, CURLcode result) {
         }
         if (!EVP_Digest(transfer->bytes, transfer->count, digest, NULL, EVP_sha256(), NULL)) fail("sha256");
     }
-    keep(transfer->url, transfer->bytes, transfer->count);
+    if (folder) keep(transfer->url, transfer->bytes, transfer->count);
     kept++;
 }
 
@@ -332,67 +241,36 @@ static void work(int concurrent) {
             if (!begin(transfer)) running--;
         }
     }
-    if (checks && syncfs(root) < 0) fail("syncfs");
+    if (checks && folder && syncfs(root) < 0) fail("syncfs");
     printf("kept %zu failed %zu broken %zu\n", kept, failed, broken);
-}
-
-// Reads, decodes and hashes files.
-static void pass(void) {
-    unsigned char *bytes = NULL;
-    size_t room = 0, index;
-    while ((index = atomic_fetch_add(next_url, 1)) < url_count) {
-        int file = open(urls[index], O_RDONLY | O_CLOEXEC);
-        struct stat status;
-        if (file < 0 || fstat(file, &status) < 0) fail(urls[index]);
-        size_t size = (size_t)status.st_size, done = 0;
-        if (size > room) bytes = need(realloc(bytes, room = size));
-        while (done < size) {
-            ssize_t count = read(file, bytes + done, size - done);
-            if (count <= 0) fail(urls[index]);
-            done += (size_t)count;
-        }
-        close(file);
-        unsigned char digest[EVP_MAX_MD_SIZE];
-        if (!EVP_Digest(bytes, size, digest, NULL, EVP_sha256(), NULL)) fail("sha256");
-        if (is_whole(bytes, size)) kept++;
-        else broken++;
-    }
-    printf("whole %zu broken %zu\n", kept, broken);
 }
 
 int main(int count, char **words) {
     int processes = 1, concurrent = 32, option;
-    bool only_checks = false;
     while ((option = getopt(count, words, "p:c:m:o:a:")) > 0) {
         switch (option) {
         case 'p': processes = atoi(optarg); break;
         case 'c': concurrent = atoi(optarg); break;
-        case 'm':
-            only_checks = !strcmp(optarg, "pass");
-            checks = !strcmp(optarg, "decode");
-            break;
+        case 'm': checks = !strcmp(optarg, "decode"); break;
         case 'o': folder = optarg; break;
         case 'a': authorities = optarg; break;
         default: return 64;
         }
     }
-    if (!folder == !only_checks || optind + 1 != count || processes < 1 || concurrent < 1) {
-        fprintf(stderr, "usage: bare [-p processes] [-c in flight each] [-m none|decode] [-a CA file] -o folder list, or -m pass list\n");
+    if (optind + 1 != count || processes < 1 || concurrent < 1) {
+        fprintf(stderr, "usage: bare [-p processes] [-c in flight each] [-m none|decode] [-a CA file] [-o folder] list\n");
         return 64;
     }
     read_list(words[optind]);
     next_url = mmap(NULL, sizeof *next_url, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (next_url == MAP_FAILED) fail("mmap");
-    if (!only_checks) {
-        make_folders();
-        curl_global_init(CURL_GLOBAL_ALL);
-    }
+    if (folder) make_folders();
+    curl_global_init(CURL_GLOBAL_ALL);
     for (int index = 0; index < processes; index++) {
         pid_t child = fork();
         if (child < 0) fail("fork");
         if (child == 0) {
-            if (only_checks) pass();
-            else work(concurrent);
+            work(concurrent);
             return 0;
         }
     }

@@ -5,12 +5,13 @@ Two runs of each, of which one has a few URLs; their difference is divided by th
 count. valgrind counts instructions and allocations (software SHA, threads one after the other), strace system calls in runs of their own,
 because under valgrind no thread finds another one waiting."""
 
+import collections
+import glob
 import os
 import re
 import shutil
 import subprocess
 
-import callgrind
 import rig
 from corpus import QUERIES, Corpus
 from peers import compiled
@@ -19,8 +20,7 @@ from server import Server
 IN_FLIGHT = 16
 # The C library copies with vector instructions: a `rep movsb` counts as one instruction a byte.
 TUNABLES = "glibc.cpu.x86_rep_movsb_threshold=2000000000"
-SOURCES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../Sources")
-# Parts below this share of a worker's instructions are one row.
+# Libraries below this share of a worker's instructions are one row.
 LEAST_SHARE = 0.01
 FIGURES = ("user instructions", "allocations", "system calls", "futex calls")
 
@@ -43,12 +43,34 @@ def figure(text, pattern):
     return sum(int(number.replace(",", "")) for number in found)
 
 
+def libraries(path):
+    """Instructions by library, from what callgrind wrote of each process of a run."""
+    found = collections.Counter()
+    for file in glob.glob(f"{path}.*"):
+        names, library, is_call = {}, "", False
+        with open(file, encoding="utf-8", errors="replace") as lines:
+            for line in lines:
+                word, _, rest = line.rstrip("\n").partition("=")
+                if word in ("ob", "cob"):
+                    # A name comes with its number the first time.
+                    number, _, name = rest.partition(" ")
+                    names[number] = name or names[number]
+                    library = names[number] if word == "ob" else library
+                elif word == "calls":
+                    is_call = True
+                elif line[:1].isdigit() or line[:1] in "+-*":
+                    # Behind a call the line has what was called, too.
+                    found[os.path.basename(library).split(".")[0]] += 0 if is_call else int(line.split()[1])
+                    is_call = False
+    return found
+
+
 class Program:
     def __init__(self, bench, name, urls):
         self.bench, self.name, self.urls = bench, name, urls
         self.list = bench.write(f"{name}-{len(urls)}.txt", urls)
         self.runs = 0
-        self.parts = {}
+        self.parts = None
 
     def once(self, *tool):
         """Runs it under a tool, over an empty cache; the words of a worker after its list is queued."""
@@ -68,7 +90,7 @@ class Program:
         valgrind = ["valgrind", "--fair-sched=yes", "--child-silent-after-fork=no"]
         profile = self.bench.path(f"callgrind-{self.name}-{len(self.urls)}")
         text = self.once(*valgrind, "--tool=callgrind", f"--callgrind-out-file={profile}.%p")
-        self.parts = callgrind.parts(profile, os.listdir(SOURCES))
+        self.parts = libraries(profile)
         instructions = figure(text, r"Collected : (\d+)")
         text = self.once(*valgrind, "--tool=memcheck", "--leak-check=no", "--undef-value-errors=no")
         allocations = figure(text, r"total heap usage: ([\d,]+) allocs")
@@ -108,22 +130,19 @@ class Worker(Program):
 
 
 def per_url(larger, smaller):
-    """The figures of a URL, and its instructions by part."""
+    """The figures of a URL, and its instructions by library."""
     many, few = larger.counts(), smaller.counts()
     urls = len(larger.urls) - len(smaller.urls)
     figures = {name: (many[name] - few[name]) / urls for name in FIGURES}
-    return figures, {part: (count - smaller.parts.get(part, 0)) / urls for part, count in larger.parts.items()}
+    return figures, collections.Counter({name: (count - smaller.parts[name]) / urls for name, count in larger.parts.items()})
 
 
 def profile(ours, bare):
-    """A table of the parts, the largest first."""
-    lines = ["", "| instructions per URL | worker | bare program |", "|---|---:|---:|"]
+    """A table of the libraries, the largest first."""
     least = LEAST_SHARE * sum(ours.values())
-    rest = [part for part in {**ours, **bare} if ours.get(part, 0) < least and bare.get(part, 0) < least]
-    rows = [(part, ours.get(part, 0), bare.get(part, 0)) for part in {**ours, **bare} if part not in rest]
-    rows.sort(key=lambda row: -row[1])
-    rows.append(("all others", sum(ours.get(part, 0) for part in rest), sum(bare.get(part, 0) for part in rest)))
-    return lines + [f"| {part} | {count:,.0f} | {other:,.0f} |" for part, count, other in rows]
+    rows = [(name, count, bare[name]) for name, count in ours.most_common() if max(count, bare[name]) >= least]
+    rows.append(("all others", *(sum(counts.values()) - sum(row[at] for row in rows) for at, counts in ((1, ours), (2, bare)))))
+    return ["", "| instructions per URL | worker | bare program |", "|---|---:|---:|"] + [f"| {name} | {count:,.0f} | {other:,.0f} |" for name, count, other in rows]
 
 
 def recorded(page):

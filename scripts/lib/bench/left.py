@@ -22,57 +22,27 @@ def empty(folder):
         os.truncate(path, 0)
 
 
-def read(path):
-    """Digest and size; the pages leave the cache, so that later runs find the memory as the first one did."""
-    digest = hashlib.sha256()
+def read(path, thoroughly):
+    """Size and, if thoroughly, digest; the pages leave the cache, so that later runs find the memory as the first one did."""
     with open(path, "rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-        size = file.tell()
+        digest = hashlib.file_digest(file, "sha256").hexdigest() if thoroughly else None
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-    return digest.hexdigest(), size
-
-
-def look(path):
-    """Size only, and the pages leave the cache."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-        return None, os.fstat(descriptor).st_size
-    finally:
-        os.close(descriptor)
+        return digest, os.fstat(file.fileno()).st_size
 
 
 def count(folder, corpus, thoroughly):
-    """Good, other and missing files by content; without `thoroughly` only how many files and bytes there are."""
+    """Good, other and missing files by content, and when each good one got its name, in order; without `thoroughly` only how many files and bytes
+    there are."""
     paths = list(files(folder))
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        results = list(pool.map(read if thoroughly else look, paths, chunksize=64))
-    found = {"files": len(results), "bytes": sum(size for _, size in results)}
+        results = list(pool.map(lambda path: read(path, thoroughly), paths))
+    found, times = {"files": len(results), "bytes": sum(size for _, size in results)}, []
     if not thoroughly:
-        return found
+        return found, times
     wanted = corpus.good
-    good = other = last = 0
     for path, (digest, _) in zip(paths, results):
         if wanted.get(digest, 0) > 0:
             wanted[digest] -= 1
-            good += 1
-            # When it got its name: what a server says of its age changes the other time.
-            last = max(last, os.stat(path).st_ctime)
-        else:
-            other += 1
-    found.update(good=good, other=other, missing=sum(wanted.values()), last=last)
-    return found
-
-
-def times(folder, corpus, began):
-    """When each good image got its name, in seconds after `began`, in order."""
-    paths = list(files(folder))
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        results = list(pool.map(read, paths, chunksize=64))
-    wanted, moments = corpus.good, []
-    for path, (digest, _) in zip(paths, results):
-        if wanted.get(digest, 0) > 0:
-            wanted[digest] -= 1
-            moments.append(os.stat(path).st_ctime - began)
-    return sorted(moments)
+            # Not the time of change of its bytes, which follows what a server says of its age.
+            times.append(os.stat(path).st_ctime)
+    return found | {"good": len(times), "other": len(paths) - len(times), "missing": sum(wanted.values())}, sorted(times)

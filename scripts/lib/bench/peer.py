@@ -1,4 +1,4 @@
-"""Runs a Python library over a list, as its own documentation has it: peer.py aiohttp|img2dataset|scrapy LIST FOLDER IN_FLIGHT TIMEOUT."""
+"""Runs a Python library over a list, as its own documentation has it: peer.py aiohttp|img2dataset|scrapy LIST FOLDER IN_FLIGHT TIMEOUT PACKAGES."""
 
 import asyncio
 import hashlib
@@ -74,6 +74,8 @@ def use_scrapy(urls, folder, in_flight, timeout):
 
 if __name__ == "__main__":
     name, path, folder, in_flight, timeout = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4]), float(sys.argv[5])
+    # Behind Python's own modules, of which some packages bring old ones along.
+    sys.path.append(sys.argv[6])
     with open(path, encoding="ascii") as file:
         urls = file.read().split()
     if name == "aiohttp":

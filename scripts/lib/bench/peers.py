@@ -17,7 +17,7 @@ def compiled(bench):
 
 
 class Peers:
-    """The tools over one list, `in_flight` transfers at once. `python`: of the libraries; None leaves them out.
+    """The tools over one list, `in_flight` transfers at once. `python`: where the libraries are; None leaves them out.
     `authority`: the certificate that signed the servers', or None."""
 
     def __init__(self, bench, bare, python, urls, path, in_flight, silence=None, authority=None):
@@ -88,4 +88,4 @@ class Peers:
         return words + ([f"--timeout={self.silence}", f"--connect-timeout={self.silence}"] if self.silence else [])
 
     def library(self, name, folder):
-        return [self.python, "-B", f"{HERE}/peer.py", name, self.path, f"{folder}/files", str(self.in_flight), str(self.silence or 60)]
+        return ["python3", "-B", f"{HERE}/peer.py", name, self.path, f"{folder}/files", str(self.in_flight), str(self.silence or 60), self.python]

@@ -4,19 +4,14 @@
 // `--validate decode` does: structure, then every frame. Theirs is a full decode to RGB or RGBA; of
 // AVIF by each AV1 decoder that our check uses, dav1d and libaom, or with -1 by dav1d alone.
 #include "../../../Sources/CImageCodec/include/image_codec.h"
+#include "decoders.h"
 
 #include <avif/avif.h>
 #include <gif_lib.h>
-#include <png.h>
-#include <setjmp.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <webp/decode.h>
 #include <webp/demux.h>
-// After stdio.h, which it needs.
-#include <jpeglib.h>
 
 typedef struct {
     const uint8_t *bytes;
@@ -54,41 +49,6 @@ static bool ours(const image *image) {
 }
 
 // Theirs
-
-static jmp_buf leave;
-static void jpeg_fatal(j_common_ptr common) { (void)common, longjmp(leave, 1); }
-
-static bool jpeg(const image *image) {
-    struct jpeg_decompress_struct decoder;
-    struct jpeg_error_mgr errors;
-    static JSAMPLE *volatile row;
-    decoder.err = jpeg_std_error(&errors);
-    errors.error_exit = jpeg_fatal;
-    if (setjmp(leave)) return false;
-    jpeg_create_decompress(&decoder);
-    jpeg_mem_src(&decoder, image->bytes, image->count);
-    jpeg_read_header(&decoder, TRUE);
-    decoder.out_color_space = JCS_RGB;
-    jpeg_start_decompress(&decoder);
-    row = realloc(row, 3 * (size_t)decoder.output_width);
-    while (decoder.output_scanline < decoder.output_height) {
-        JSAMPROW rows = row;
-        jpeg_read_scanlines(&decoder, &rows, 1);
-    }
-    jpeg_finish_decompress(&decoder);
-    jpeg_destroy_decompress(&decoder);
-    return true;
-}
-
-static bool png(const image *image) {
-    png_image decoder = {.version = PNG_IMAGE_VERSION};
-    if (!png_image_begin_read_from_memory(&decoder, image->bytes, image->count)) return false;
-    decoder.format = PNG_FORMAT_RGBA;
-    void *pixels = malloc(PNG_IMAGE_SIZE(decoder));
-    bool done = png_image_finish_read(&decoder, NULL, pixels, 0, NULL) != 0;
-    free(pixels);
-    return done;
-}
 
 static int gif_take(GifFileType *file, GifByteType *into, int count) {
     image *rest = file->UserData;
@@ -157,8 +117,8 @@ static bool avif(const image *image) {
 
 static bool theirs(const image *image) {
     switch (image->format) {
-    case IMAGE_CODEC_JPEG: return jpeg(image);
-    case IMAGE_CODEC_PNG: return png(image);
+    case IMAGE_CODEC_JPEG: return jpeg_is_whole(image->bytes, image->count);
+    case IMAGE_CODEC_PNG: return png_is_whole(image->bytes, image->count);
     case IMAGE_CODEC_GIF: return gif(image);
     case IMAGE_CODEC_WEBP: return webp(image);
     default: return avif(image);

@@ -150,17 +150,15 @@ class Set:
         wall, cpu, text = self.bench.run(words, ANY_CODE)
         code, accepted = self.bench.code, machine.accepted_connections() - accepted
         if tool == PASS:
-            paths = self.bench.write("pass.txt", list(left.files(place)))
-            more, its, _ = self.bench.run([self.bare, "-p", str(os.cpu_count()), "-m", "pass", paths])
+            fetched = self.bench.write("pass.txt", (f"file://{path}" for path in left.files(place)))
+            more, its, _ = self.bench.run([self.bare, "-p", str(os.cpu_count()), "-m", "decode", fetched])
             wall, cpu = wall + more, cpu + its
         noise = machine.busy_seconds() - busy - cpu - (self.server.seconds() - served if self.server else 0)
         thorough = repetition == 0 and self.name != "hits" or bool(self.bad)
-        found = left.count(place, self.corpus, thorough)
+        found, times = left.count(place, self.corpus, thorough)
         row = {"wall": wall, "cpu": cpu, "left": found, "code": code, "noise": max(0, noise / wall) if self.server else None, "connections": accepted}
         if self.bad:
-            row["last"] = found["last"] - began
-            if repetition == 0:
-                row["times"] = left.times(place, self.corpus, began)
+            row["times"] = [when - began for when in times]
         if code not in codes:
             row["failed"] = f"ended with {code}"
             rig.say(text[-800:])
@@ -203,7 +201,7 @@ class Set:
             walls = [row["wall"] for row in runs]
             row = [tool, f"{statistics.median(walls):.2f} ({min(walls):.2f}-{max(walls):.2f})"]
             if self.bad:
-                row.append(f"{statistics.median(one['last'] for one in runs):.2f}")
+                row.append(f"{statistics.median(max(one['times'], default=0) for one in runs):.2f}")
             failed = next((one["failed"] for one in runs if one.get("failed")), None)
             if failed:
                 row += [f"FAILED: {failed}"] + ["-"] * len(bases)
@@ -242,7 +240,7 @@ def main():
     options = arguments()
     names = rig.chosen(options.only, SETS, "set")
     done = []
-    peers = subprocess.run([f"{HERE}/../peer-tools"], stdout=subprocess.PIPE, text=True, check=False)
+    peers = subprocess.run([f"{HERE}/../python-tools", "peers"], stdout=subprocess.PIPE, text=True, check=False)
     python = peers.stdout.strip() if peers.returncode == 0 else None
     with rig.Rig(options) as bench:
         bare = compiled(bench)
@@ -257,7 +255,7 @@ def main():
     lines = rig.heading("sets", f"{len(names)} sets, medians of {options.reps}")
     lines += [
         f"Kernel {os.uname().release}, {machine.file_system(options.work)}; {versions()}; aiohttp, img2dataset and scrapy are those of "
-        f"scripts/lib/peer-tools. prefetch and the bare program run as {PROCESSES} processes. A fresh folder for each run, the order of the "
+        f"scripts/lib/python-tools. prefetch and the bare program run as {PROCESSES} processes. A fresh folder for each run, the order of the "
         f"tools rotated; a tool that takes more than {ONCE} s is run once. What each left is compared with the images of the server by content (other: bodies of errors and parts of "
         "files; of img2dataset its metadata). CPU is user and system time of all processes of a tool, the private Redis of prefetch included. " + noise(done),
         "",

@@ -20,6 +20,22 @@ as_root() { [ "$(id -u)" -eq 0 ] || fail "$1" "sudo ${typed%% *}" 77; }
 
 # What the head of the script says.
 help() { sed -nE '2,/^set /{/^#/s/^# ?//p}' "$0"; }
+# Sets $NAME to what stands behind --NAME, and to 1 for those that are given as NAME=.
+options() { # NAME… -- words…
+    local name known=' '
+    while [ "$1" != -- ]; do known+="$1 "; shift; done
+    shift
+    while [ $# -gt 0 ]; do
+        name=${1#--}
+        case "$1 $known" in
+            -h\ * | --help\ *) help; exit 0 ;;
+            --*" $name= "*) printf -v "$name" 1 ;;
+            --*" $name "*) printf -v "$name" %s "${2:?$1 wants a value}"; shift ;;
+            *) fail "there is no option '$1'" "see ${typed%% *} --help" 64 ;;
+        esac
+        shift
+    done
+}
 
 # Sets $bin to the folder of the programs: that in $BIN, or one with a release build. KIND: what scripts/install-deps installs for the script.
 programs() { # KIND

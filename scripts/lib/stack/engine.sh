@@ -1,5 +1,20 @@
-# Docker where there is none, and base images where no registry can be reached: read by scripts/stack-test.
-# Everything it starts is noted and ended again; everything it keeps is below $state.
+# Docker where there is none, and base images where no registry can be reached: read by scripts/stack-test and scripts/unit-test.
+# Everything it starts is noted and ended again; everything it keeps is below $state. At the end it calls the script's own `finish`, with the exit
+# code in $code, and removes $image where nothing is kept.
+work=$(mktemp -d)
+state=${STACK_STATE:-${XDG_CACHE_HOME:-/var/cache}/prefetch-stack}
+leave() {
+    code=$?
+    trap - EXIT INT TERM
+    set +e
+    finish
+    if [ -z "$keep" ] && [ -n "${docker:-}" ]; then "$docker" image rm -f "$image" >/dev/null 2>&1; fi
+    stop_engine
+    exit $code
+}
+trap leave EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
 
 # A client that can build with BuildKit, and Compose as a plugin or a program.
 find_docker() {
@@ -155,32 +170,21 @@ make_swift() { # name, as swift:6.3-bookworm
     rm -rf "$work/root"
 }
 
-make_redis() { # name, as redis:7-bookworm
+# One package over Debian: what is made before it is installed, and the lines that follow.
+make_of() { # name, package, commands, line…
     base_image debian:bookworm-slim make_debian || return
-    mkdir -p "$work/redis"
-    cat >"$work/redis/Dockerfile" <<'END'
-FROM debian:bookworm-slim
-RUN groupadd -r -g 999 redis && useradd -r -g redis -u 999 redis && apt-get update -qq \
-    && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends redis-server && rm -rf /var/lib/apt/lists/* \
-    && install -d -o redis -g redis /data
-WORKDIR /data
-CMD ["redis-server"]
-END
-    "$docker" build -q -t "$1" "$work/redis"
+    mkdir -p "$work/$2"
+    printf '%s\n' "FROM debian:bookworm-slim" \
+        "RUN $3 && apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $2 && rm -rf /var/lib/apt/lists/*" \
+        "${@:4}" >"$work/$2/Dockerfile"
+    "$docker" build -q -t "$1" "$work/$2"
 }
-
+make_redis() { # name, as redis:7-bookworm
+    make_of "$1" redis-server 'groupadd -r -g 999 redis && useradd -r -g redis -u 999 redis && install -d -o redis -g redis /data' \
+        'WORKDIR /data' 'CMD ["redis-server"]'
+}
 make_prometheus() { # name, as prom/prometheus:v3.5.0
-    base_image debian:bookworm-slim make_debian || return
-    mkdir -p "$work/prometheus"
-    cat >"$work/prometheus/Dockerfile" <<'END'
-FROM debian:bookworm-slim
-RUN apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends prometheus && rm -rf /var/lib/apt/lists/* \
-    && install -d -o nobody -g nogroup /prometheus
-USER nobody
-WORKDIR /prometheus
-ENTRYPOINT ["/usr/bin/prometheus"]
-END
-    "$docker" build -q -t "$1" "$work/prometheus"
+    make_of "$1" prometheus 'install -d -o nobody -g nogroup /prometheus' 'USER nobody' 'WORKDIR /prometheus' 'ENTRYPOINT ["/usr/bin/prometheus"]'
 }
 
 # Where git is told to take packages from this machine instead of github.com, containers get them from here as well.

@@ -1,7 +1,6 @@
 """Which folder of a module uses which: from the types that a folder declares and the names that another one mentions.
 
 scripts/lib/arrows.py            compares with the table of folders in docs/ARCHITECTURE.md; prints what it does not draw, exit code 1
-scripts/lib/arrows.py --print    the table as it would have to be
 scripts/lib/arrows.py --why A B  the names of folder B (as Prefetch/Working) that folder A uses, with the files
 """
 
@@ -73,12 +72,11 @@ def main(arguments):
         for name, files in sorted(uses(module)[0][a, b].items()):
             print(f"{name}: {', '.join(sorted(files))}")
         return 0
-    table, wrong, lines = drawn(), [], []
+    table, wrong = drawn(), []
     for module in MODULES:
         found, folders = uses(module)
         for folder in folders:
             actual = {b for a, b in found if a == folder}
-            lines.append(f"| `{module}/{folder}` | {', '.join(sorted(actual)) or '-'} |")
             known = table.get(f"{module}/{folder}", set())
             for other in sorted(actual - known):
                 names = ", ".join(f"{name} in {sorted(files)[0]}" for name, files in sorted(found[folder, other].items())[:3])
@@ -86,11 +84,7 @@ def main(arguments):
             for other in sorted(known - actual):
                 wrong.append(f"docs/ARCHITECTURE.md: {module}/{folder} does not use {other} any more")
         for cycle in cycles(folders, found):
-            lines.append(f"cycle in {module}: {', '.join(sorted(cycle))}")
             wrong.append(f"Sources/{module}: {', '.join(sorted(cycle))} use each other")
-    if arguments[:1] == ["--print"]:
-        print("\n".join(lines))
-        return 0
     print("\n".join(wrong), end="\n" if wrong else "")
     return 1 if wrong else 0
 

@@ -1,8 +1,4 @@
-"""Which types have no private state: because they lie in too many files, or because others may write to their variables.
-
-scripts/lib/owners.py          what breaks a rule, one line each; exit code 1
-scripts/lib/owners.py --print  every class and actor with its number of members that are not private
-"""
+"""Which types have no private state, because they lie in too many files, or because others may write to their variables: a line for each, exit 1."""
 
 import collections
 import pathlib
@@ -61,13 +57,9 @@ def open_members(info):
     return names - {"init"}
 
 
-def main(arguments):
+def main():
     found = types()
     owners = {name: info for name, info in found.items() if info["kind"] in ("class", "actor")}
-    if arguments == ["--print"]:
-        for name, info in sorted(owners.items(), key=lambda pair: -len(open_members(pair[1]))):
-            print(f"{len(open_members(info)):3}  {name}  ({len(info['files'])} files)")
-        return 0
     wrong = []
     for name, info in sorted(found.items()):
         if len(info["files"]) > MOST_FILES:
@@ -85,4 +77,4 @@ def main(arguments):
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

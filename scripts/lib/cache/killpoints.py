@@ -11,9 +11,11 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
+import png
 import rig
-from fill import fill, place, png
+from outcomes import place
 
 IMAGES = 24
 # Calls that change files, folders, names or attributes, lock or write out. The cache opens what it makes with openat2; openat and mmap, which
@@ -41,16 +43,17 @@ class Bench:
         self.coord, self.work = os.path.join(binaries, "prefetch-coord"), work
         self.cache = work / "cache"
         self.image = work / "image.png"
-        self.image.write_bytes(png(1))
+        self.image.write_bytes(png.noise(1, 50))
         self.url = "http://h/1.png"
-        self.keys = [f"http://h/old/{number}.png" for number in range(IMAGES)]
 
-    def clear(self):
+    def clear(self, template=None):
+        """The cache is gone, or as that one is."""
         shutil.rmtree(self.cache, ignore_errors=True)
+        if template:
+            shutil.copytree(template, self.cache)
 
     def path(self):
-        folder, name = place(str(self.cache), self.url)
-        return pathlib.Path(folder, name)
+        return pathlib.Path(place(str(self.cache), self.url))
 
     def litter(self):
         return [str(found.relative_to(self.cache)) for found in self.cache.rglob(".t-*")] if self.cache.exists() else []
@@ -141,19 +144,18 @@ def publish(bench, most, step, mode):
 
 def sweep(bench, most, step):
     words = [bench.coord, "cache", "gc", "--yes", "--max-size", str(IMAGES // 2 * 24_576), "--cache", str(bench.cache)]
-    body = bench.image.read_bytes()
-
-    def prepare():
-        bench.clear()
-        run([bench.coord, "cache", "import", str(bench.image), "--url", bench.url, "--cache", str(bench.cache)])
-        fill(str(bench.cache), bench.keys, body, age=86_400)
-
-    prepare()
+    full = bench.work / "full"
+    for number in range(IMAGES + 1):
+        url = f"http://h/{number}.png"
+        run([bench.coord, "cache", "import", str(bench.image), "--url", url, "--cache", str(full)])
+        then = time.time() - 3600 * (IMAGES - number)
+        os.utime(place(str(full), url), (then, then))
+    bench.clear(full)
     total, calls = bench.calls(words)
     wanted = bench.count()
     killed, seen = 0, set()
     for call in calls[:most:step]:
-        prepare()
+        bench.clear(full)
         killed += bench.kill(words, call)
         left = bench.count()
         seen.add(left)

@@ -10,12 +10,11 @@ import signal
 import sys
 import threading
 import time
-import zlib
 
+import png
 import processes
 import rig
 from batches import Batches
-from png import chunk, head, whole
 from poison import Poison
 from redis_server import Server
 from storm import Storm
@@ -25,14 +24,6 @@ from workers import Workers
 
 # Seconds without any progress, when nothing is killed any more, after which a batch is stuck.
 STUCK = 60
-
-
-def slow_png(width, height):
-    """Black, 16 bit RGBA, every row with the filter that costs most: a few MB that take a decoder more than a second."""
-    pack, row, data = zlib.compressobj(1), b"\4" + bytes(8 * width), b""
-    for _ in range(height):
-        data += pack.compress(row)
-    return whole(head(width, height, 6, 16), chunk(b"IDAT", data + pack.flush()))
 
 
 class World:
@@ -60,14 +51,13 @@ class World:
 
     def origins(self):
         corpus = self.corpus = os.path.join(self.folder, "corpus")
-        rows = rig.generate(self.binaries, corpus, 150, 3000)
-        self.pictures = [path for path, *_ in rows if path.rsplit(".", 1)[-1] in ("jpg", "png", "gif", "webp")]
+        self.pictures = [path for path, *_ in rig.pictures(self.binaries, corpus, 150, 3000)]
         log = os.path.join(self.folder, "origins.log")
         _, self.good_url = rig.serve(self.binaries, corpus, log=log)
         faults = os.path.join(self.folder, "faults")
         os.makedirs(faults)
         with open(os.path.join(faults, "poison.png"), "wb") as file:
-            file.write(slow_png(10_000, 9_000))
+            file.write(png.slow(10_000, 9_000))
         self.bad, url = rig.serve(self.binaries, faults, "--faults", "--log", "--address", "0.0.0.0", log=log)
         # Hosts of their own: the URLs of a host that answers 503 for too long end together, as httpError.
         self.bad_url, self.down_url, poison = (url.replace("0.0.0.0", f"127.0.0.{number}") for number in (1, 3, 2))
@@ -86,10 +76,6 @@ class World:
     def count(self, what):
         with self.lock:
             self.counts[what] += 1
-
-
-class Stopped(Exception):
-    """SIGINT or SIGTERM."""
 
 
 def run(world, minutes):
@@ -148,14 +134,7 @@ def main():
     options = parser.parse_args()
     folder = rig.kept_folder(options.work, "chaos")
     print(f"chaos: seed {options.seed}, {options.minutes:g} minutes, in {folder}", flush=True)
-
-    def stop(number, _):
-        for name in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(name, signal.SIG_IGN)
-        raise Stopped
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, stop)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         world = World(options, folder)
         started = time.monotonic()
@@ -166,7 +145,7 @@ def main():
         verdict = Verdict(world).run()
         for line in table(world, verdict, time.monotonic() - started):
             print(line)
-    except Stopped:
+    except KeyboardInterrupt:
         print(f"chaos: stopped, seed {options.seed}, everything is in {folder}")
         return 130
     finally:

@@ -79,8 +79,7 @@ class World:
     def __init__(self, binaries, folder):
         self.binaries, self.folder = binaries, folder
         log, corpus = os.path.join(folder, "origin.log"), os.path.join(folder, "corpus")
-        rows = rig.generate(binaries, corpus, 150, 6000)
-        self.pictures = [path for path, *_ in rows if path.rsplit(".", 1)[-1] in ("jpg", "png", "gif")]
+        self.pictures = [path for path, *_ in rig.pictures(binaries, corpus, 150, 6000)]
         self.origin, url = rig.serve(binaries, corpus, "--address", "0.0.0.0", "--delay", "30ms-60ms", log=log)
         self.port = int(url.rsplit(":", 1)[1])
         self.resolver = processes.start([f"{binaries}/prefetch-origin", "dns", "--listen", "127.0.0.1:0"], log, output=subprocess.PIPE)

@@ -27,25 +27,16 @@ class Verdict:
         if words[0] != "cache":
             command += ["--redis", self.world.redis.url]
         # Not with a death signal, which follows the thread: these are started from a pool.
-        child = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=processes.CLEAN
-        )
-        processes.started.append(child)
-        output, errors = child.communicate(timeout=300)
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, env=processes.CLEAN, timeout=300, check=False)
         with open(os.path.join(self.world.folder, "checks.log"), "ab") as log:
-            log.write(f"$ {' '.join(words)}  -> {child.returncode}\n".encode() + errors)
-        return child.returncode, output.decode()
+            log.write(f"$ {' '.join(words)}  -> {done.returncode}\n".encode() + done.stderr)
+        return done.returncode, done.stdout.decode()
 
     def run(self):
         world = self.world
         self.failures += world.workers.surprises
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
-            try:
-                list(pool.map(self.batch, world.batches.all))
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                processes.end_all()
-                raise
+            list(pool.map(self.batch, world.batches.all))
         code, text = self.coord("fsck", "--cache", world.cache)
         self.check("exit code of fsck" + ("" if code == 0 else ": " + text.strip()[-600:]), code, 0)
         code, text = self.coord("cache", "verify", "--cache", world.cache, "--json")

@@ -1,8 +1,7 @@
 """What Redis and a cache have of a batch, and what has to agree in it (docs/PROTOCOL.md, docs/CACHE.md)."""
 
 import collections
-
-import fill
+import hashlib
 
 OUTCOMES = "open downloaded hit notModified blacklisted httpError timeout dns connect tls badImage tooLarge refused invalidURL truncated poison"
 OUTCOMES = (OUTCOMES + " cancelled notCached mismatch unsupported notStored").split()
@@ -15,7 +14,8 @@ def outcome(code):
 
 def place(cache, url):
     """The path of a URL's image."""
-    return "/".join(fill.place(cache, url))
+    digits = hashlib.sha256(url.encode()).hexdigest()
+    return f"{cache}/v1/{digits[0]}/{digits[1]}/{digits[2:]}"
 
 
 def disagreements(about, codes, workers):

@@ -87,6 +87,11 @@ def generate(binaries, folder, count, median, seed=1):
         return [line.split() for line in manifest]
 
 
+def pictures(binaries, folder, count, median):
+    """The same, but for what is no picture that is decoded."""
+    return [row for row in generate(binaries, folder, count, median) if row[0].rsplit(".", 1)[-1] in ("jpg", "png", "gif", "webp")]
+
+
 def serve(binaries, folder, *options, log=None, environment=None):
     """prefetch-origin over a folder: the process, and its address without the last slash."""
     words = [f"{binaries}/prefetch-origin", "serve", folder, *options]

@@ -8,21 +8,13 @@ import os
 import random
 import socket
 import subprocess
-import zlib
 
+import png
 import rig
-from png import chunk, head, whole
 from processes import BOUND, CLEAN, end_all
 from redis_server import Server
 
 HOST = socket.gethostname()
-
-
-def large_png(seed, side=450):
-    """1.6 MB of 16 bit RGBA that nothing makes smaller."""
-    dice = random.Random(seed)
-    rows = b"".join(b"\0" + dice.randbytes(8 * side) for _ in range(side))
-    return whole(head(side, side, 6, 16), chunk(b"IDAT", zlib.compress(rows, 1)))
 
 
 def kill(child):
@@ -64,13 +56,12 @@ class World:
         server.start()
         server.wait()
         corpus = os.path.join(self.folder, "corpus")
-        rows = rig.generate(self.binaries, corpus, 80, 2000)
-        rows = [row for row in rows if row[0].rsplit(".", 1)[-1] in ("jpg", "png", "gif", "webp")]
+        rows = rig.pictures(self.binaries, corpus, 80, 2000)
         self.digests = {path: digest for path, _, _, digest in sorted(rows, key=lambda row: int(row[2]))[:60]}
         self.pictures = list(self.digests)
         random.Random(self.seed).shuffle(self.pictures)
         # Too large for the memory a transfer may have: it is spooled.
-        large = large_png(self.seed)
+        large = png.noise(self.seed, 450)
         self.big_digest = hashlib.sha256(large).hexdigest()
         with open(os.path.join(corpus, "big.png"), "wb") as file:
             file.write(large)

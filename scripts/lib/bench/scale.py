@@ -2,8 +2,6 @@
 exit 1 where a target is missed."""
 
 import json
-import re
-import signal
 import sys
 import time
 
@@ -25,32 +23,6 @@ def submit(bench, redis, path, *options):
         return wall, cpu, int(file.read()) / 1024, json.loads(text.splitlines()[-1])
 
 
-class Workers:
-    """Three over one cache."""
-
-    def __init__(self, bench, redis):
-        words = [bench.program("prefetch-worker"), "--redis", redis.url, "--cache", bench.path("cache"), "--allow-net", "127.0.0.0/8"]
-        self.logs = [bench.path(f"worker{number}-{time.monotonic_ns()}.log") for number in range(WORKERS)]
-        self.children = [rig.start(words, log, environment=bench.environment) for log in self.logs]
-        client = redis.client()
-        while client("ZCARD", f"{ROOT}:workers") < WORKERS:
-            if any(child.poll() is not None for child in self.children):
-                rig.fail("a worker ended at once", "start one by hand and see what it says", 70)
-            time.sleep(0.01)
-
-    def stop(self):
-        """Ends them in order: how many URLs they finished, as they say, and their CPU seconds."""
-        cpu, finished = sum(machine.process_seconds(child.pid) for child in self.children), 0
-        for child in self.children:
-            child.send_signal(signal.SIGTERM)
-        for child, log in zip(self.children, self.logs):
-            child.wait(60)
-            with open(log, encoding="utf-8", errors="replace") as file:
-                said = re.findall(r"^prefetch-worker \S+ finished ([\d,]+)", file.read(), re.M)
-            finished += int(said[-1].replace(",", "")) if said else 0
-        return finished, cpu
-
-
 def info(client):
     """What Redis says of itself."""
     return dict(line.split(":", 1) for line in client("INFO", "everything").splitlines() if ":" in line)
@@ -62,39 +34,31 @@ def fields(text):
 
 def measure(bench, options):
     """The title, and the rows: what, target, measured, and whether it is met, None where there is no target."""
-    count, fails, rows = options.count, options.failing, []
+    count, fails, net = options.count, options.failing, ["--cache", bench.path("cache"), "--allow-net", "127.0.0.0/8", "--quiet"]
     files = rig.generate(bench.binaries, bench.path("images"), 1 if fails else -(-count // QUERIES), 1000)
     base, names = bench.serve(bench.path("images")), [path for path, *_ in files]
-    key = [] if fails else ["--cache-key", "without-query"]
+    key, outcome = ([], "httpError") if fails else (["--cache-key", "without-query"], "hit")
     if fails:
         path = bench.write("urls.txt", (f"{base}/missing/{n:07}.png" for n in range(count)))
     else:
-        redis = bench.redis("warm")
-        workers = Workers(bench, redis)
-        submit(bench, redis, bench.write("warm.txt", (f"{base}/{name}" for name in names)), *key)
-        workers.stop()
+        bench.coord("run", bench.write("warm.txt", (f"{base}/{name}" for name in names)), *key, *net)
         path = bench.write("urls.txt", (f"{base}/{names[n % len(names)]}?q={n // len(names)}" for n in range(count)))
     redis = bench.redis("redis", "--latency-tracking", "yes")
-    client, workers = redis.client(60), Workers(bench, redis)
-    client("CONFIG", "RESETSTAT")
+    client = redis.client(60)
+    workers = [bench.start([bench.program("prefetch-worker"), "--redis", redis.url, *net], f"worker{number}") for number in range(WORKERS)]
+    while client("ZCARD", f"{ROOT}:workers") < WORKERS:
+        time.sleep(0.01)
     before = info(client)
     rig.say(f"{count:,} URLs")
     wall, cpu, size, batch = submit(bench, redis, path, "--window", options.window, *key)
-    now = info(client)
-    finished, spent = workers.stop()
-
-    def exact(what, wanted, found):
-        rows.append((what, f"exactly {wanted:,}", f"{found:,}", wanted == found))
-
-    exact(f"`{'httpError' if fails else 'hit'}`", count, batch["outcomes"]["httpError" if fails else "hit"])
+    now, spent = info(client), sum(machine.process_seconds(child.pid) for child in workers)
+    rows, found = [], batch["outcomes"][outcome]
+    rows.append((f"`{outcome}`", f"exactly {count:,}", f"{found:,}", found == count))
     used = sum(float(now[name]) - float(before[name]) for name in ("used_cpu_user", "used_cpu_sys"))
     rows.append(("Redis CPU a URL", "", f"{used / count * 1e6:.2f} us", None))
     slow, calls = fields(now["latency_percentiles_usec_evalsha"])["p99.9"] / 1000, fields(now["cmdstat_evalsha"])["calls"]
     rows.append(("scripts, p99.9", "< 5 ms", f"{slow:.2f} ms ({calls:,.0f} calls)", slow < 5))
-    exact("the workers' own counts", count, finished)
-    if fails:
-        exact("failed URLs listed", min(count, 500_000), client("SCARD", f"{ROOT}:failed"))
-    peak, left = ((int(one) - int(before["used_memory"])) / 2**20 for one in (now["used_memory_peak"], info(client)["used_memory"]))
+    peak, left = ((int(now[name]) - int(before["used_memory"])) / 2**20 for name in ("used_memory_peak", "used_memory"))
     is_bounded = not fails and options.window != "all"
     limit = f"< {REDIS} MiB" if is_bounded else ""
     rows.append(("Redis memory, at most", limit, f"{peak:.1f} MiB, {peak * 2**20 / count:.0f} bytes a URL", peak < REDIS if is_bounded else None))

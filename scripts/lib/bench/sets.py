@@ -1,4 +1,4 @@
-"""Every set of URLs with every tool that is installed, in one run; tables, and two charts."""
+"""Every set of URLs with every tool that is installed, in one run; tables, and a chart."""
 
 import json
 import os
@@ -6,7 +6,6 @@ import random
 import statistics
 import subprocess
 import sys
-import threading
 import time
 
 import chart
@@ -50,29 +49,9 @@ def arguments():
     result.add_argument("--without", default="", help="names of tools to leave out, with commas in between (none)")
     result.add_argument("--reps", type=rig.positive, default=5, help="repetitions (5)")
     result.add_argument("--scale", type=float, default=1.0, help="times as many requests (1)")
-    result.add_argument("--charts", metavar="FOLDER", help="where performance.svg and hostile.svg go")
+    result.add_argument("--charts", metavar="FOLDER", help="where performance.svg goes")
     result.add_argument("--json", metavar="FILE", help="all measured values")
     return result.parse_args()
-
-
-class Memory(threading.Thread):
-    """The largest proportional set size of a process and all below it, sampled every 50 ms."""
-
-    def __init__(self, pid):
-        super().__init__(daemon=True)
-        self.pid, self.most, self.ended = pid, 0, threading.Event()
-
-    def run(self):
-        while not self.ended.wait(0.05):
-            self.most = max(self.most, self.sum(self.pid))
-
-    def sum(self, pid):
-        try:
-            with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as file:
-                own = next((int(line.split()[1]) * 1024 for line in file if line.startswith("Pss:")), 0)
-        except OSError:
-            return 0
-        return own + sum(self.sum(child) for child in machine.children(pid))
 
 
 class Set:
@@ -127,9 +106,6 @@ class Set:
                 row = self.once(tool, f"{repetition}", repetition)
                 self.rows[tool].append(row)
                 rig.say(f"{self.name} {repetition + 1}/{self.options.reps} {tool}: {row['wall']:.2f} s, {row['left']}")
-        if self.name == "web":
-            for tool in self.rows:
-                self.rows[tool][0]["pss"] = self.memory(tool)
 
     def place(self, tool, run):
         if self.name == "hits":
@@ -170,19 +146,6 @@ class Set:
             left.empty(place)
         return row
 
-    def memory(self, tool):
-        place = self.place(tool, "pss")
-        os.makedirs(place)
-        words = self.peers.words["curl" if tool == PASS else tool][0](place)
-        child = self.bench.start(words)
-        sampler = Memory(child.pid)
-        sampler.start()
-        child.wait()
-        sampler.ended.set()
-        sampler.join()
-        left.empty(place)
-        return sampler.most
-
     # The table
 
     def rate(self, tool):
@@ -195,7 +158,7 @@ class Set:
         place = f"; {self.hosts} host{'s' if self.hosts > 1 else ''}" if self.name in HOSTS else ""
         title = f"### {self.name}: {self.about}{place}; {len(self.urls):,} URLs, {mean:,.0f} KB on average, {self.in_flight} in flight"
         cells = ["tool", "wall s, median (min-max)"] + (["last good image s"] if self.bad else []) + ["URLs/s", *(f"to {base}" for base in bases)]
-        cells += ["CPU us a URL"] + (["PSS MB"] if self.name == "web" else []) + (["connections"] if self.name in HOSTS else []) + ["left: good / other / missing"]
+        cells += ["CPU us a URL"] + (["connections"] if self.name in HOSTS else []) + ["left: good / other / missing"]
         lines = [title, "", f"| {' | '.join(cells)} |", "|---" * len(cells) + "|"]
         for tool, runs in self.rows.items():
             walls = [row["wall"] for row in runs]
@@ -208,8 +171,6 @@ class Set:
             else:
                 row += [f"{rates[tool]:,.0f}"] + [f"{rates[tool] / rates[base]:.2f}" for base in bases]
             row.append(f"{statistics.median(one['cpu'] for one in runs) / len(self.urls) * 1e6:,.0f}")
-            if self.name == "web":
-                row.append(f"{runs[0]['pss'] / 1e6:.0f}")
             if self.name in HOSTS:
                 row.append(f"{statistics.median(one['connections'] for one in runs):,.0f}")
             found = next((one["left"] for one in runs if "good" in one["left"]), None)
@@ -264,9 +225,6 @@ def main():
         lines += each.table()
     if options.charts:
         chart.bars(f"{options.charts}/performance.svg", done)
-        for each in done:
-            if each.bad:
-                chart.curve(f"{options.charts}/hostile.svg", each)
     if options.json:
         with open(options.json, "w", encoding="utf-8") as file:
             json.dump({f"{each.name} {each.hosts}": {"urls": len(each.urls), "tools": each.rows} for each in done}, file, indent=1)

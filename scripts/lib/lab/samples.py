@@ -5,11 +5,6 @@ import io
 import numpy
 from PIL import Image
 
-# How a picture is stored, so that the orientation of its Exif data makes it upright.
-TURNS = "FLIP_LEFT_RIGHT ROTATE_180 FLIP_TOP_BOTTOM TRANSPOSE ROTATE_90 TRANSVERSE ROTATE_270".split()
-STORED = {turn: Image.Transpose[name] for turn, name in enumerate(TURNS, 2)}
-
-
 def photograph(random, width, height):
     """Light, texture of many sizes, and edges: the spectrum of a photograph falls with the frequency."""
     canvas = numpy.zeros((height, width, 3), numpy.float32)
@@ -31,29 +26,19 @@ def alpha(picture):
     return result
 
 
-def deep(picture):
-    """Sixteen bits of grey, of which the lower ones count."""
-    return Image.fromarray(numpy.asarray(picture.convert("L")).astype(numpy.uint16) * 257 ^ 85)
-
-
 def still(form, change=lambda picture: picture, **options):
-    def save(picture, turn=1):
-        picture, more = change(picture), {}
-        if turn > 1:
-            more["exif"] = Image.Exif()
-            more["exif"][0x0112] = turn
-            picture = picture.transpose(STORED[turn])
+    def save(picture):
         file = io.BytesIO()
-        picture.save(file, form, **options, **more)
+        change(picture).save(file, form, **options)
         return file.getvalue()
 
     return save
 
 
-def animated(form, change=lambda picture: picture, **options):
-    def save(picture, turn=1):
+def animated(form, **options):
+    def save(picture):
         size = (max(8, picture.width // 2), max(8, picture.height // 2))
-        frames = [change(picture.transform(picture.size, Image.AFFINE, (1, 0, 4 * step, 0, 1, 3 * step)).resize(size)) for step in range(4)]
+        frames = [picture.transform(picture.size, Image.AFFINE, (1, 0, 4 * step, 0, 1, 3 * step)).resize(size) for step in range(4)]
         file = io.BytesIO()
         frames[0].save(file, form, save_all=True, append_images=frames[1:], duration=50, **options)
         return file.getvalue()
@@ -61,22 +46,11 @@ def animated(form, change=lambda picture: picture, **options):
     return save
 
 
-# By name, which begins with the format; of a file of one frame but GIF there are all orientations.
+# By name, which begins with the format.
 KINDS = {
     "jpeg, baseline": still("JPEG", quality=87),
     "jpeg, progressive": still("JPEG", quality=87, progressive=True),
-    "jpeg, 4:4:4": still("JPEG", quality=92, subsampling=0),
-    "jpeg, restarts": still("JPEG", quality=80, restart_marker_blocks=2),
-    "jpeg, grey": still("JPEG", lambda picture: picture.convert("L")),
-    "jpeg, CMYK": still("JPEG", lambda picture: picture.convert("CMYK"), quality=90),
     "png": still("PNG"),
-    "png, alpha": still("PNG", alpha),
-    "png, grey": still("PNG", lambda picture: picture.convert("L")),
-    "png, grey, alpha": still("PNG", lambda picture: alpha(picture).convert("LA")),
-    "png, bits": still("PNG", lambda picture: picture.convert("1")),
-    "png, 16 bits": still("PNG", deep),
-    "png, indexed": still("PNG", lambda picture: picture.quantize(16)),
-    "png, animated": animated("PNG", alpha, blend=1, disposal=1),
     "gif, still": still("GIF", lambda picture: picture.quantize(256)),
     "gif, flat": still("GIF", lambda picture: picture.quantize(16)),
     "gif, interlaced": still("GIF", lambda picture: picture.quantize(61), interlace=1),
@@ -96,10 +70,6 @@ KINDS = {
 
 def form(kind):
     return kind.split(",")[0]
-
-
-def turns(kind):
-    return 1 if form(kind) == "gif" or "animated" in kind else 8
 
 
 def write(folder, count, random, kinds):

@@ -21,18 +21,13 @@ RUNS = re.compile(r"<!-- runs: (.*?) -->$")
 SKIPPED = re.compile(r"<!-- does not run here: (.*?) -->$")
 
 
-class Page:
-    """The blocks of commands of a page, each with its mark."""
-
-    def __init__(self, path):
-        self.path, self.blocks = path, []
-        text = "\n" + path.read_text(encoding="utf-8")
-        for found in BLOCK.finditer(text):
-            lines = found["text"].splitlines()
-            if found["kind"] not in ("", "sh") or not any(COMMAND.match(line) for line in lines):
-                continue
-            line = text.count("\n", 0, found.start("text"))
-            self.blocks.append((line, found["before"].strip(), lines, found["kind"]))
+def blocks(path):
+    """The blocks of commands of a page: line, mark, lines and kind of each."""
+    text = "\n" + path.read_text(encoding="utf-8")
+    for found in BLOCK.finditer(text):
+        lines = found["text"].splitlines()
+        if found["kind"] in ("", "sh") and any(COMMAND.match(line) for line in lines):
+            yield text.count("\n", 0, found.start("text")), found["before"].strip(), lines, found["kind"]
 
 
 class Fixture(rig.Rig):
@@ -182,15 +177,15 @@ def main():
     parser.add_argument("--work", default=tempfile.gettempdir(), help="a folder with room; all below is removed at the end (%(default)s)")
     parser.add_argument("--only", metavar="PAGE", help="one page, as README.md or docs/CACHE.md")
     options = parser.parse_args()
-    pages = [Page(path) for path in [TREE / "README.md", TREE / "README.zh-CN.md", *sorted((TREE / "docs").glob("*.md"))]]
+    pages = [TREE / "README.md", TREE / "README.zh-CN.md", *sorted((TREE / "docs").glob("*.md"))]
     failures, ran, skipped = [], 0, []
     with Fixture(options) as fixture:
         fixture.open()
         for page in pages:
-            name = str(page.path.relative_to(TREE))
+            name = str(page.relative_to(TREE))
             if options.only and options.only != name:
                 continue
-            for block in page.blocks:
+            for block in blocks(page):
                 place, mark = f"{name}:{block[0]}", block[1]
                 runs, no = RUNS.search(mark), SKIPPED.search(mark)
                 if no:

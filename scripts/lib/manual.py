@@ -18,16 +18,9 @@ def text(words):
 
 def name(argument):
     """How an option is typed: -n, --workers <workers>."""
-    words = []
-    for one in argument.get("names") or []:
-        dash = "--" if one["kind"] == "long" else "-"
-        words.append(f"\\fB{text(dash + one['name'])}\\fR")
-    value = argument.get("valueName") or ""
-    if argument["kind"] == "option":
-        return ", ".join(words) + f" \\fI{text(value)}\\fR"
-    if argument["kind"] == "flag":
-        return ", ".join(words)
-    return f"\\fI{text(value)}\\fR"
+    words = ", ".join(f"\\fB{text(('--' if one['kind'] == 'long' else '-') + one['name'])}\\fR" for one in argument.get("names") or [])
+    value = f"\\fI{text(argument.get('valueName') or '')}\\fR"
+    return {"option": f"{words} {value}", "flag": words}.get(argument["kind"], value)
 
 
 def options(command):
@@ -50,12 +43,6 @@ def options(command):
     return lines
 
 
-def discussion(command):
-    """As it is written: the examples are typed text."""
-    words = command.get("discussion")
-    return [".SH DESCRIPTION", ".nf", text(words), ".fi"] if words else []
-
-
 def pages(command, path, version):
     """(name, roff) of a command and all below it."""
     full = path + [command["commandName"]]
@@ -70,7 +57,9 @@ def pages(command, path, version):
                    for one in command.get("arguments") or [] if not below and one["kind"] == "positional")
         + ("" if below else " [\\fIoptions\\fR]"),
     ]
-    lines += discussion(command)
+    if command.get("discussion"):
+        # As it is written: the examples are typed text.
+        lines += [".SH DESCRIPTION", ".nf", text(command["discussion"]), ".fi"]
     if below:
         lines.append(".SH COMMANDS")
         for one in below:

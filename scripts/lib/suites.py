@@ -40,12 +40,6 @@ def listed(bundle):
     return suites
 
 
-def matching(suites, pattern):
-    """The tests whose name has a match of a regular expression, with the suites that have any."""
-    found = {name: [test for test in tests if re.search(pattern, test)] for name, tests in suites.items()}
-    return {name: tests for name, tests in found.items() if tests}
-
-
 class Group:
     """Suites that run in one process, and what came of it."""
 
@@ -186,9 +180,6 @@ class Run:
         self.began = self.said = time.monotonic()
         self.total = sum(map(len, suites.values()))
 
-    def seconds(self):
-        return time.monotonic() - self.began
-
     def finished(self):
         return sum(len(group.ended) + len(group.skipped) for group in self.done + self.active)
 
@@ -207,15 +198,13 @@ class Run:
                 self.done.append(group)
                 if group.failed or group.trouble:
                     print("\n".join(group.message()), flush=True)
-                if sys.stdout.isatty():
-                    self.progress()
-            if time.monotonic() - self.said >= 30 and not sys.stdout.isatty():
+            if time.monotonic() - self.said >= (2 if sys.stdout.isatty() else 30):
                 self.progress()
 
     def progress(self):
         self.said = time.monotonic()
         busy = [max(group.running, key=group.running.get).split("/")[0] for group in self.active if group.running]
-        print(f"{self.seconds():4.0f} s: {self.finished():,} of {self.total:,} tests, now {' '.join(busy)}", flush=True)
+        print(f"{time.monotonic() - self.began:4.0f} s: {self.finished():,} of {self.total:,} tests, now {' '.join(busy)}", flush=True)
 
     def end(self):
         for group in self.active:
@@ -246,7 +235,7 @@ class Run:
         cpu = resource.getrusage(resource.RUSAGE_CHILDREN)
         print(
             f"{ended - failed:,} of {self.total:,} tests passed, {failed} failed, {sum(reasons.values())} skipped, {left} not run, "
-            f"in {len(self.done)} processes, {self.seconds():.0f} s, {cpu.ru_utime + cpu.ru_stime:.0f} s of processor time"
+            f"in {len(self.done)} processes, {time.monotonic() - self.began:.0f} s, {cpu.ru_utime + cpu.ru_stime:.0f} s of processor time"
         )
         return 1 if bad or left else 0
 
@@ -258,7 +247,7 @@ def main():
     parser.add_argument("filter", nargs="?")
     options = parser.parse_intermixed_args()
     whole = listed(options.bundle)
-    suites = matching(whole, options.filter) if options.filter else whole
+    suites = {name: found for name, tests in whole.items() if (found := [test for test in tests if re.search(options.filter or "", test)])}
     if not suites:
         print(f"error: no test has '{options.filter}' in its name", file=sys.stderr)
         return 64

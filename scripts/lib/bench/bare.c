@@ -54,8 +54,6 @@ static void read_list(const char *path) {
         if (url_count == capacity) urls = need(realloc(urls, (capacity = capacity ? 2 * capacity : 4096) * sizeof *urls));
         urls[url_count++] = need(strdup(line));
     }
-    free(line);
-    fclose(file);
 }
 
 // ---- checks

@@ -78,9 +78,7 @@ class Program:
         folder = self.bench.path(f"{self.name}-{len(self.urls)}-{self.runs}")
         os.makedirs(folder)
         words = self.words(folder)
-        self.bench.environment["GLIBC_TUNABLES"] = TUNABLES
-        _, _, text = self.bench.run([*tool, *words])
-        del self.bench.environment["GLIBC_TUNABLES"]
+        _, _, text = self.bench.run(["env", f"GLIBC_TUNABLES={TUNABLES}", *tool, *words])
         shutil.rmtree(folder)
         return text
 
@@ -89,9 +87,8 @@ class Program:
         log = self.bench.path("tool.log")
         valgrind = ["valgrind", "--fair-sched=yes", "--child-silent-after-fork=no"]
         profile = self.bench.path(f"callgrind-{self.name}-{len(self.urls)}")
-        text = self.once(*valgrind, "--tool=callgrind", f"--callgrind-out-file={profile}.%p")
+        self.once(*valgrind, "--tool=callgrind", f"--callgrind-out-file={profile}.%p")
         self.parts = libraries(profile)
-        instructions = figure(text, r"Collected : (\d+)")
         text = self.once(*valgrind, "--tool=memcheck", "--leak-check=no", "--undef-value-errors=no")
         allocations = figure(text, r"total heap usage: ([\d,]+) allocs")
         self.once("strace", "-f", "-qq", "-c", "-U", "calls,name", "-o", log)
@@ -99,7 +96,7 @@ class Program:
             text = file.read()
         calls = figure(text, r"(?m)^\s*(\d+)\s+total$")
         futex = sum(int(number) for number in re.findall(r"(?m)^\s*(\d+)\s+futex$", text))
-        return dict(zip(FIGURES, (instructions, allocations, calls, futex)))
+        return dict(zip(FIGURES, (sum(self.parts.values()), allocations, calls, futex)))
 
 
 class Bare(Program):
@@ -145,15 +142,6 @@ def profile(ours, bare):
     return ["", "| instructions per URL | worker | bare program |", "|---|---:|---:|"] + [f"| {name} | {count:,.0f} | {other:,.0f} |" for name, count, other in rows]
 
 
-def recorded(page):
-    """The ratios of the table that is in the page."""
-    if page is None or not os.path.exists(page):
-        return {}
-    with open(page, encoding="utf-8") as file:
-        rows = re.findall(r"(?m)^\| (.+?) \| [\d,.]+ \| [\d,.]+ \| ([\d,.]+)", file.read())
-    return {name: float(ratio) for name, ratio in rows if name in FIGURES}
-
-
 def main():
     options = arguments()
     with rig.Rig(options) as bench:
@@ -171,17 +159,12 @@ def main():
             bare, bare_parts = per_url(Bare(bench, urls, program), Bare(bench, urls[: options.few], program))
         finally:
             server.stop()
-    before = recorded(options.page)
     lines = rig.heading("count", f"work per URL, {options.count:,} less {options.few:,} URLs, {IN_FLIGHT} in flight, structure level")
-    lines += ["| per URL | worker | bare program | ratio | recorded before |", "|---|---:|---:|---:|---:|"]
+    lines += ["| per URL | worker | bare program | ratio |", "|---|---:|---:|---:|"]
     for name in FIGURES:
-        ratio = ours[name] / bare[name] if bare[name] >= 0.01 else None
         digits = 0 if name == FIGURES[0] else 2
-        cells = [f"{ours[name]:,.{digits}f}", f"{bare[name]:,.{digits}f}", "-" if ratio is None else f"{ratio:.2f}"]
-        change = "-"
-        if ratio is not None and name in before:
-            change = f"{before[name]:.2f} ({(ratio / before[name] - 1) * 100:+.1f} %)"
-        lines.append(f"| {name} | {' | '.join(cells)} | {change} |")
+        ratio = f"{ours[name] / bare[name]:.2f}" if bare[name] >= 0.01 else "-"
+        lines.append(f"| {name} | {ours[name]:,.{digits}f} | {bare[name]:,.{digits}f} | {ratio} |")
     rig.publish(options, "bench count", lines + profile(our_parts, bare_parts))
 
 

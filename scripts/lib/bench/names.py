@@ -69,13 +69,9 @@ class Bench:
     def url(self, host, number):
         return f"http://{host}:{self.port}/{self.names[number % len(self.names)]}?{number}"
 
-    def words(self, name, urls, *options):
-        words = [self.bench.program("prefetch-coord"), "run", self.bench.write(f"{name}.txt", urls)]
-        words += ["--cache", self.bench.path(f"cache-{name}"), "--quiet", "--json", "--allow-net", NET, "--ip", "4"]
-        return words + ["--max-per-host", "0", "--validate", "structure", *options]
-
     def run(self, name, urls, *options):
-        wall, cpu, text = self.bench.run(self.words(name, urls, *options), codes=(0, 3))
+        words = ["run", self.bench.write(f"{name}.txt", urls), "--cache", self.bench.path(f"cache-{name}"), "--quiet", "--json", "--allow-net", NET]
+        wall, cpu, text = self.bench.coord(*words, "--ip", "4", "--max-per-host", "0", "--validate", "structure", *options, codes=(0, 3))
         return wall, cpu, json.loads(text.strip().splitlines()[-1])["outcomes"]
 
     def row(self, case, figure, bound, value, kept):
@@ -86,13 +82,9 @@ class Bench:
 
     def overloaded(self):
         options = self.options
-        resolver = Resolver(
-            self.bench, "--capacity", str(options.capacity), "--queue", str(options.queue), "--servfail", str(options.servfail)
-        )
+        resolver = Resolver(self.bench, "--capacity", str(options.capacity), "--queue", str(options.queue), "--servfail", str(options.servfail))
         urls = [self.url(f"host{number}.overloaded.test", number) for number in range(options.hosts)]
-        wall, _, outcomes = self.run(
-            "overloaded", urls, "-n", "4", "--max-concurrent-downloads", "128", "--dns-servers", resolver.place
-        )
+        wall, _, outcomes = self.run("overloaded", urls, "-n", "4", "--max-concurrent-downloads", "128", "--dns-servers", resolver.place)
         counts = resolver.stop()
         case = f"{options.hosts:,} hosts, {options.capacity} queries/s, queue {options.queue}, {options.servfail:.0%} SERVFAIL"
         got = outcomes.get("downloaded", 0)
@@ -155,11 +147,8 @@ class Bench:
         lost = 2000 - outcomes.get("downloaded", 0) - outcomes.get("hit", 0)
         causes = ", ".join(f"{cause} {count:,}" for cause, count in outcomes.items() if count and cause != "downloaded")
         self.row(case, "URLs lost", "0", f"{lost:,}" + (f" ({causes})" if causes else ""), lost == 0)
-        times = []
         with open(self.log, encoding="ascii") as log:
-            for line in log:
-                times.append(float(line.split()[0]))
-        later = [when - back[0] for when in times if when > back[0]]
+            later = [when - back[0] for line in log if (when := float(line.split()[0])) > back[0]]
         self.row(case, "seconds until it goes on", "3", f"{min(later, default=0):.1f}", bool(later) and min(later) <= 3)
 
 

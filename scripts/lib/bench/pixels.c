@@ -1,8 +1,8 @@
-// Our check of images beside the decoder of each format's library, on one core: pixels [-1] ROUNDS FILE…
+// Our check of images beside the decoder of each format's library, on one core: pixels ROUNDS FILE…
 //
 // Prints a line per file: format, nanoseconds of CPU of our check and of the library, the medians of the rounds, in turn. Ours is what
 // `--validate decode` does: structure, then every frame. Theirs is a full decode to RGB or RGBA; of
-// AVIF by each AV1 decoder that our check uses, dav1d and libaom, or with -1 by dav1d alone.
+// AVIF by each AV1 decoder that our check uses, dav1d and libaom.
 #include "../../../Sources/CImageCodec/include/image_codec.h"
 #include "decoders.h"
 
@@ -89,8 +89,6 @@ static bool webp(const image *image) {
     return done;
 }
 
-static bool only_first;
-
 static bool avif_by(const image *image, avifCodecChoice codec) {
     avifDecoder *decoder = avifDecoderCreate();
     decoder->maxThreads = 1;
@@ -111,7 +109,7 @@ static bool avif_by(const image *image, avifCodecChoice codec) {
 }
 
 static bool avif(const image *image) {
-    bool both = !only_first && avifCodecName(AVIF_CODEC_CHOICE_AOM, AVIF_CODEC_FLAG_CAN_DECODE);
+    bool both = avifCodecName(AVIF_CODEC_CHOICE_AOM, AVIF_CODEC_FLAG_CAN_DECODE);
     return avif_by(image, AVIF_CODEC_CHOICE_AUTO) && (!both || avif_by(image, AVIF_CODEC_CHOICE_AOM));
 }
 
@@ -139,11 +137,6 @@ static int by_value(const void *a, const void *b) {
 }
 
 int main(int count, char **words) {
-    if (count > 1 && strcmp(words[1], "-1") == 0) {
-        only_first = true;
-        count--;
-        words++;
-    }
     if (count < 3) return 64;
     size_t rounds = (size_t)atoi(words[1]);
     if (rounds < 1 || rounds > 1000) return 64;

@@ -14,15 +14,6 @@ WORKERS, QUERIES = 3, 100
 REDIS, COORDINATOR = 48, 64
 
 
-def submit(bench, redis, path, *options):
-    """`submit --wait`: seconds, CPU, the largest size in MiB, and the batch at its end."""
-    size = bench.path("size")
-    words = ["/usr/bin/time", "-q", "-f", "%M", "-o", size, bench.program("prefetch-coord"), "submit", path, "--redis", redis.url, "--wait", "--json"]
-    wall, cpu, text = bench.run([*words, *options], codes=(0, 3))
-    with open(size, encoding="ascii") as file:
-        return wall, cpu, int(file.read()) / 1024, json.loads(text.splitlines()[-1])
-
-
 def info(client):
     """What Redis says of itself."""
     return dict(line.split(":", 1) for line in client("INFO", "everything").splitlines() if ":" in line)
@@ -50,9 +41,12 @@ def measure(bench, options):
         time.sleep(0.01)
     before = info(client)
     rig.say(f"{count:,} URLs")
-    wall, cpu, size, batch = submit(bench, redis, path, "--window", options.window, *key)
+    words = ["/usr/bin/time", "-q", "-f", "%M", "-o", bench.path("size"), bench.program("prefetch-coord"), "submit", path, "--redis", redis.url]
+    wall, cpu, text = bench.run([*words, "--wait", "--json", "--window", options.window, *key], codes=(0, 3))
     now, spent = info(client), sum(machine.process_seconds(child.pid) for child in workers)
-    rows, found = [], batch["outcomes"][outcome]
+    with open(bench.path("size"), encoding="ascii") as file:
+        size = int(file.read()) / 1024
+    rows, found = [], json.loads(text.splitlines()[-1])["outcomes"][outcome]
     rows.append((f"`{outcome}`", f"exactly {count:,}", f"{found:,}", found == count))
     used = sum(float(now[name]) - float(before[name]) for name in ("used_cpu_user", "used_cpu_sys"))
     rows.append(("Redis CPU a URL", "", f"{used / count * 1e6:.2f} us", None))

@@ -1,6 +1,5 @@
 """Every set of URLs with every tool that is installed, in one run; tables, and a chart."""
 
-import json
 import os
 import random
 import statistics
@@ -13,7 +12,7 @@ import left
 import machine
 import rig
 from corpus import QUERIES, Corpus
-from peers import HERE, PROCESSES, Peers, compiled
+from peers import ANY, HERE, PROCESSES, Peers, compiled
 from server import Server
 
 PEERS = ["curl", "wget2", "aria2", "aiohttp", "img2dataset", "scrapy"]
@@ -50,7 +49,6 @@ def arguments():
     result.add_argument("--reps", type=rig.positive, default=5, help="repetitions (5)")
     result.add_argument("--scale", type=float, default=1.0, help="times as many requests (1)")
     result.add_argument("--charts", metavar="FOLDER", help="where performance.svg goes")
-    result.add_argument("--json", metavar="FILE", help="all measured values")
     return result.parse_args()
 
 
@@ -107,14 +105,10 @@ class Set:
                 self.rows[tool].append(row)
                 rig.say(f"{self.name} {repetition + 1}/{self.options.reps} {tool}: {row['wall']:.2f} s, {row['left']}")
 
-    def place(self, tool, run):
-        if self.name == "hits":
-            run = "full"
-        return self.bench.path(f"runs/{self.name}-{self.hosts}-{tool.replace(' ', '').replace(',', '-')}-{run}")
-
     def once(self, tool, run, repetition):
         """One measured run in a fresh folder."""
-        place = self.place(tool, run)
+        run = "full" if self.name == "hits" else run
+        place = self.bench.path(f"runs/{self.name}-{self.hosts}-{tool.replace(' ', '').replace(',', '-')}-{run}")
         os.makedirs(place, exist_ok=True)
         words, codes = self.peers.words["curl" if tool == PASS else tool]
         words = words(place)
@@ -123,7 +117,7 @@ class Set:
         machine.touch_memory(QUERIES * self.corpus.bytes + (512 << 20))
         served = self.server.seconds() if self.server else 0
         busy, began, accepted = machine.busy_seconds(), time.time(), machine.accepted_connections()
-        wall, cpu, text = self.bench.run(words, ANY_CODE)
+        wall, cpu, text = self.bench.run(words, ANY)
         code, accepted = self.bench.code, machine.accepted_connections() - accepted
         if tool == PASS:
             fetched = self.bench.write("pass.txt", (f"file://{path}" for path in left.files(place)))
@@ -181,9 +175,6 @@ class Set:
         return lines + [""]
 
 
-ANY_CODE = range(128)
-
-
 def noise(sets):
     """Whether the machine was quiet."""
     most = max((row["noise"] for each in sets for runs in each.rows.values() for row in runs if row["noise"] is not None), default=0)
@@ -225,9 +216,6 @@ def main():
         lines += each.table()
     if options.charts:
         chart.bars(f"{options.charts}/performance.svg", done)
-    if options.json:
-        with open(options.json, "w", encoding="utf-8") as file:
-            json.dump({f"{each.name} {each.hosts}": {"urls": len(each.urls), "tools": each.rows} for each in done}, file, indent=1)
     # Chosen sets have a place of their own on a page: the tables of the others stay.
     rig.publish(options, f"bench sets --only {options.only}" if options.only else "bench sets", lines)
     return int(any(row.get("failed") for each in done for tool in each.rows if tool.startswith("prefetch") for row in each.rows[tool]))

@@ -5,7 +5,6 @@ import functools
 import os
 import random
 import secrets
-import shutil
 import signal
 import sys
 import threading
@@ -152,13 +151,8 @@ def main():
         processes.end_all()
     for failure in verdict.failures[:40]:
         print("FAIL ", failure)
-    if verdict.failures:
-        print(f"chaos: {len(verdict.failures)} promises broken, seed {options.seed}, everything is in {folder}")
-        return 1
-    if not options.work:
-        shutil.rmtree(folder)
-    print(f"chaos: every promise kept, seed {options.seed}")
-    return 0
+    bad = len(verdict.failures)
+    return rig.verdict(options, folder, "chaos", bad, f"every promise kept, seed {options.seed}", f"{bad} promises broken, seed {options.seed}")
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ Those with a network or a file system of their own need root; without, they are 
 import collections
 import errno
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -221,13 +220,7 @@ def main():
         return 130
     finally:
         processes.end_all()
-    if failed:
-        print(f"chaos: {failed} of {ran} kinds of sickness did harm, everything is in {folder}")
-        return 1
-    if not options.work:
-        shutil.rmtree(folder)
-    print(f"chaos: {ran} of {ran} kinds kept every promise")
-    return 0
+    return rig.verdict(options, folder, "chaos", failed, f"{ran} of {ran} kinds kept every promise", f"{failed} of {ran} kinds of sickness did harm")
 
 
 if __name__ == "__main__":

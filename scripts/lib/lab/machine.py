@@ -10,18 +10,13 @@ import subprocess
 TICK = os.sysconf("SC_CLK_TCK")
 
 
-def first_line(command):
-    try:
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
-    except OSError:
-        return "missing"
-    lines = done.stdout.decode(errors="replace").splitlines()
-    return lines[0].strip() if lines else "unknown"
-
-
 def version(command):
     """The first number with dots a program prints about itself."""
-    found = re.search(r"\d+(\.\d+)+[\w.-]*", first_line(command))
+    try:
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", check=False)
+    except OSError:
+        return "missing"
+    found = re.search(r"\d+(\.\d+)+[\w.-]*", done.stdout)
     return found.group(0) if found else "unknown"
 
 

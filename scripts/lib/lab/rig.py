@@ -76,6 +76,14 @@ def kept_folder(path, prefix):
     return folder
 
 
+def verdict(options, folder, name, bad, kept, broken):
+    """What is said at the end, and the exit code: the folder goes where nothing is bad and no option has named it."""
+    print(f"{name}: {f'{broken}, everything is in {folder}' if bad else kept}")
+    if not bad and not options.work:
+        shutil.rmtree(folder)
+    return int(bool(bad))
+
+
 # Servers
 
 

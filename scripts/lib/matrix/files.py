@@ -18,8 +18,6 @@ from world import kill
 ERRORS = {name: getattr(errno, name) for name in ("EIO", "ENOSPC", "EMFILE", "EACCES")}
 KILLS = {"killed-before": "before", "killed-after": "after"}
 FOLDERS = {"v1", "v1/x", "v1/x/x", "bad", ".prefetch", ".prefetch/locks", ".prefetch/busy"}
-# So many descriptors a worker has, transfers and locks included.
-DESCRIPTORS = (40, 64, 96, 160)
 PLANTS = ("symlink", "directory", "fifo")
 # What a worker may say as it starts, or as it gives up a folder that is none.
 REFUSALS = {73, 74, 75, 78}
@@ -127,7 +125,6 @@ class Files:
         out = []
         for call, kind in self.calls:
             out += [(f"{call}({kind})/{fault}", call, kind, fault) for fault in (*ERRORS, *KILLS)]
-        out += [(f"descriptors({number})/EMFILE", "descriptors", str(number), "EMFILE") for number in DESCRIPTORS]
         names = {kind for _, kind in self.calls if kind != "." and "unnamed" not in kind and "temporary" not in kind}
         for kind in sorted(names):
             out += [(f"plant({kind})/{plant}", "plant", kind, plant) for plant in PLANTS if plant != "directory" or kind not in FOLDERS]
@@ -141,8 +138,6 @@ class Files:
             try:
                 if call == "plant":
                     await self.plant(cell, kind, fault, dice)
-                elif call == "descriptors":
-                    await self.descriptors(cell, kind)
                 else:
                     await self.fault(cell, call, kind, fault, dice)
                 if not cell.failures:
@@ -178,18 +173,6 @@ class Files:
             await asyncio.sleep(1.5)
         os.unlink(flag)
         await self.recover(cell, worker, "the fault")
-
-    async def descriptors(self, cell, number):
-        """A worker with few descriptors works with what it has, or says as it starts that these are not enough."""
-        batch = cell.batch("many", good=60, slow=40, bad=False)
-        await cell.submit(batch)
-        around = ["prlimit", f"--nofile={number}:{number}"]
-        worker = await self.worker(cell, "--max-concurrent-downloads", "32", around=around)
-        worker.is_ours = True
-        for other in (cell.batches[0], batch):
-            await cell.finished(other, other.total)
-        await asyncio.sleep(0.5 if worker.child.returncode is None else 0)
-        await self.recover(cell, worker, "nothing: it has few descriptors")
 
     async def recover(self, cell, worker, what):
         """After the end of a fault: the worker goes on, or it has ended as is documented and another one does."""

@@ -140,7 +140,7 @@ class Harness:
             cell.fail(f"the harness: {error!r}")
         finally:
             await cell.close()
-        if not cell.failures and not self.options.keep:
+        if not cell.failures:
             shutil.rmtree(cell.folder, ignore_errors=True)
         return cell
 
@@ -201,7 +201,7 @@ class Harness:
             cell = await files.one(name, call, kind, fault, turn)
             if not any(text.startswith("not reached") for text in cell.failures):
                 break
-        if not cell.failures and not self.options.keep:
+        if not cell.failures:
             shutil.rmtree(cell.folder, ignore_errors=True)
         self.say(name, call, fault, "files", cell)
 
@@ -252,23 +252,13 @@ async def run(options, folder):
     world = World(options.binaries, folder, options.seed)
     await world.open()
     harness = Harness(options, world)
-    failures, files, cells, others = [], None, [], []
+    files = Files(harness)
     try:
-        rounds = []
-        if options.part != "files":
-            rounds.append(harness.clean())
-        if options.part != "scripts":
-            files = Files(harness)
-            rounds.append(files.prepare())
-        for found in await asyncio.gather(*rounds):
-            failures += found
-        if options.part != "files":
-            cells = harness.plan.cells()
-            count = f"{len(harness.plan.scripts)} scripts in {len(SCENARIOS)} scenarios"
-            print(f"{count}, {len(cells)} cells; a round without faults took {time.monotonic() - began:.0f} s", flush=True)
-        if options.part != "scripts":
-            others = files.cells()
-            print(f"{len(files.calls)} calls on kinds of files, {len(others)} cells", flush=True)
+        failures = [text for found in await asyncio.gather(harness.clean(), files.prepare()) for text in found]
+        cells, others = harness.plan.cells(), files.cells()
+        count = f"{len(harness.plan.scripts)} scripts in {len(SCENARIOS)} scenarios"
+        print(f"{count}, {len(cells)} cells; a round without faults took {time.monotonic() - began:.0f} s", flush=True)
+        print(f"{len(files.calls)} calls on kinds of files, {len(others)} cells", flush=True)
         if options.only:
             def wanted(cell):
                 return any(fnmatch.fnmatchcase(cell[0], pattern) for pattern in options.only)
@@ -278,7 +268,7 @@ async def run(options, folder):
                 failures.append(f"no cell is called {' or '.join(options.only)}")
         elif options.cut:
             # Two thirds are calls of scripts, where that leaves room for each kind of the others.
-            share = min(options.cut * 2 // 3, options.cut - len(set(map(kind, others)))) if cells and others else options.cut
+            share = min(options.cut * 2 // 3, options.cut - len(set(map(kind, others))))
             cells = cut(harness.plan, cells, share)
             others = cut(harness.plan, others, options.cut - len(cells))
         if options.list:
@@ -289,10 +279,9 @@ async def run(options, folder):
         await world.close()
     for line in table("script", harness.plan.scripts, [*KINDS, "type", "lost"], harness.results):
         print(line)
-    if files:
-        rows = list(dict.fromkeys(cell[1] for cell in files.cells()))
-        for line in table("call", rows, [*ERRORS, *KILLS, *PLANTS], harness.results):
-            print(line)
+    rows = list(dict.fromkeys(cell[1] for cell in files.cells()))
+    for line in table("call", rows, [*ERRORS, *KILLS, *PLANTS], harness.results):
+        print(line)
     return failures, harness
 
 
@@ -302,11 +291,9 @@ def main():
     parser.add_argument("--seed", type=int, default=secrets.randbelow(1_000_000), help="which calls are hit, and in which scenarios")
     parser.add_argument("--in", dest="scenario", choices=sorted(SCENARIOS), help="the scenario, where it is not to be the seed's")
     parser.add_argument("--call", type=int, metavar="N", help="the first call that is hit, where it is not to be the seed's")
-    parser.add_argument("--part", choices=("scripts", "files"), help="one of the two matrices")
     parser.add_argument("--cut", type=int, metavar="N", help="only N cells, in which every kind of fault appears")
     parser.add_argument("--jobs", type=int, default=6 * (os.cpu_count() or 2), help="cells at a time; 6 a core by default, since they mostly wait")
     parser.add_argument("--list", action="store_true", help="name the cells and run none")
-    parser.add_argument("--keep", action="store_true", help="keep the folder of each cell")
     parser.add_argument("-v", "--verbose", action="store_true", help="a line for each cell")
     options = parser.parse_args()
     folder = pathlib.Path(tempfile.mkdtemp(prefix="prefetch-matrix."))
@@ -323,8 +310,7 @@ def main():
     print(f"matrix: {len(harness.results)} cells, {len(red)} red, {mended} with a batch made again, {time.monotonic() - began:.0f} s, seed {options.seed}")
     if failures or red:
         return 1
-    if not options.keep:
-        shutil.rmtree(folder, ignore_errors=True)
+    shutil.rmtree(folder, ignore_errors=True)
     return 0
 
 

@@ -144,7 +144,6 @@ bad_inputs() {
     say "what may be wrong:"
     ends_with 73 '^error: .*/cache' "${redis[@]}" -- prefetch-worker
     ends_with 73 '^error: .*/cache' "${redis[@]}" -v "${project}_cache:/cache:ro" -- prefetch-worker
-    ends_with 78 '^error: .*PREFETCH_ALLOW_NET' "${redis[@]}" -e PREFETCH_ALLOW_NET=everything -v "${project}_cache:/cache" -- prefetch-worker
     # The image speaks TLS: a Redis that does not is told from an image that cannot.
     ends_with 69 '^error: ' -v "${project}_cache:/cache" -- prefetch-coord status --redis rediss://redis:6379/0
     # No authorities: nobody's URL is blamed for that.
@@ -157,18 +156,5 @@ bad_inputs() {
         sh -c 'echo https://demo.prefetch.example:80/a.jpg | prefetch-coord submit --cache /cache -' >"$work/submit.log" 2>&1
     await "the worker without authorities says so" 60 worker_says "$id" 'paused: '
     say "$("$docker" logs "$id" 2>&1 | grep -m 1 'paused: ')"
-    "$docker" rm -f "$id" >/dev/null
-    # Redis that is not there yet.
-    stack exec -T redis redis-cli flushall >/dev/null
-    stack stop -t 5 redis >"$work/stop.log" 2>&1
-    id=$("$docker" run -d --read-only --network "${project}_default" "${redis[@]}" -v "${project}_cache:/cache" "$PREFETCH_IMAGE" prefetch-worker)
-    started_containers+=("$id")
-    await "the worker says what it waits for" 60 worker_says "$id" 'waiting for Redis'
-    say "$("$docker" logs "$id" 2>&1 | grep -m 1 'waiting for Redis')"
-    stack start redis >"$work/start.log" 2>&1
-    await "the worker is ready" 60 worker_says "$id" 'is ready'
-    "$docker" stop -t 40 "$id" >/dev/null
-    [ "$("$docker" inspect "$id" --format '{{.State.ExitCode}}')" -eq 0 ] || fail "docker stop ended the worker with another code than 0" "see its log" 1
-    say "and then: $("$docker" logs "$id" 2>&1 | grep -m 1 'is ready')"
     "$docker" rm -f "$id" >/dev/null
 }

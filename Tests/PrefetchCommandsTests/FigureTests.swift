@@ -277,6 +277,17 @@ struct FigureTests {
         try table(FetchSettings.settings.map(\.about), in: "OPTIONS.md", after: "rows of settings: worker" + head)
     }
 
+    @Test("docs/SETTINGS.md has a line for each variable of the environment")
+    func variables() throws {
+        let rows = EnvironmentNames.settings.map { row in
+            let names = row.names.map { "`\($0)`" }.joined(separator: ", then ")
+            return "| \(names) | \(Self.cell(row.meaning)) | \(row.option.map { "`\($0)`" } ?? "") |\n"
+        }
+        try expect(
+            rows.joined(), in: "SETTINGS.md", after: "| variable | meaning | option |\n|---|---|---|\n",
+            before: "\nNetworks are separated by commas.")
+    }
+
     /// A sentence as a cell of a table.
     private static func cell(_ text: String) -> String {
         guard let second = text.dropFirst().first, second.isLowercase else { return text }

@@ -21,8 +21,7 @@ struct CacheTierCommandTests: FolderSuite {
     }
 
     private func list(_ range: Range<Int>, _ name: String) -> String {
-        folder.write(Array(range.map { origin.url("/\($0).png") + "\n" }.joined().utf8), to: name)
-        return folder.path(name)
+        list(range.map { origin.url("/\($0).png") }, name)
     }
 
     private func fetch(_ file: String, _ cache: String, _ more: [String] = []) async throws -> ChildProcess {

@@ -17,11 +17,6 @@ struct CommandTests: FolderSuite {
         return origin
     }
 
-    private func list(_ urls: [String], _ name: String = "urls.txt") -> String {
-        folder.write(Array(urls.map { $0 + "\n" }.joined().utf8), to: name)
-        return folder.path(name)
-    }
-
     @Test("run fetches, counts, exits 3 for skips, and then everything else works with --cache alone")
     func run() async throws {
         let origin = try origin(good: 30)
@@ -71,27 +66,6 @@ struct CommandTests: FolderSuite {
         #expect(await again.wait() == .exited(0))
         #expect(again.stdout.contains(#""hit":30,"#) && again.stdout.contains(#""blacklisted":3,"#))
         #expect(origin.requestCount() == before)
-    }
-
-    @Test("A damaged file is named by cache verify, and fetched again by the next run")
-    func damaged() async throws {
-        let origin = try origin(good: 3)
-        let file = list((0..<3).map { origin.url("/\($0).png") })
-        let cache = folder.path("cache")
-        #expect(
-            await (try await coord(["run", file, "--cache", cache, "--allow-net", "127.0.0.0/8"])).wait() == .exited(0))
-        let path = try await coord(["cache", "path", origin.url("/1.png"), "--cache", cache])
-        await path.wait()
-        let damagedPath = String(path.stdout.dropLast())
-        chmod(damagedPath, 0o600)
-        #expect(truncate(damagedPath, 20) == 0)
-        let verify = try await coord(["cache", "verify", "--cache", cache])
-        #expect(await verify.wait() == .exited(1))
-        #expect(verify.stdout.contains("damaged: \(damagedPath): 20 bytes, its record says"))
-        #expect(
-            await (try await coord(["run", file, "--cache", cache, "--allow-net", "127.0.0.0/8"])).wait() == .exited(0))
-        #expect(origin.requestCount() == 4)
-        #expect(await (try await coord(["cache", "verify", "--cache", cache])).wait() == .exited(0))
     }
 
     @Test("Bad input gets two lines and its exit code, and leaves nothing behind")

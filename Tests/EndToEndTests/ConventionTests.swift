@@ -12,21 +12,12 @@ struct ConventionTests: FolderSuite {
     let folder = TemporaryDirectory()
     private static let root = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../..").standardized
 
-    private func run(
-        _ product: String, _ words: [String], environment: [String: String] = [:]
-    ) async throws -> ChildProcess {
-        let child = try await ChildProcess(
-            builtProduct(product), words, environment: environment)
-        await child.wait()
-        return child
-    }
-
     /// The pages themselves are those of HelpTests.
     @Test(
         "A program asked for help prints the page that is kept, by the columns of its terminal",
         arguments: [("prefetch-coord", []), ("prefetch-coord", ["cache", "ls"]), ("prefetch-worker", [])])
     func help(_ product: String, _ words: [String]) async throws {
-        let help = try await run(product, words + ["--help"], environment: ["COLUMNS": "80"])
+        let help = try await ended(words + ["--help"], of: product, environment: ["COLUMNS": "80"])
         #expect(await help.wait() == .exited(0))
         #expect(help.stdout.last == "\n")
         let name = ([product] + words).joined(separator: "-")
@@ -71,7 +62,7 @@ struct ConventionTests: FolderSuite {
             for address in [url, away] + wrong {
                 // It waits, below.
                 if words[0] == "submit", address == away { continue }
-                let child = try await run("prefetch-coord", words, environment: ["PREFETCH_REDIS_URL": address])
+                let child = try await ended(words, environment: ["PREFETCH_REDIS_URL": address])
                 texts.append(child.stdout + child.stderr)
                 // What works does so with the password.
                 if address == url, words[0] == "submit" { #expect(await child.wait() == .exited(0), "\(child.stderr)") }
@@ -83,10 +74,10 @@ struct ConventionTests: FolderSuite {
         waiting.signal(SIGTERM)
         #expect(await waiting.wait() == .exited(75), "\(waiting.stderr)")
         texts.append(waiting.stdout + waiting.stderr)
-        let worker = try await run(
-            "prefetch-worker", ["--burst", "--cache", b.folder.path("w")], environment: ["PREFETCH_REDIS_URL": url])
+        let worker = try await ended(
+            ["--burst", "--cache", b.folder.path("w")], of: "prefetch-worker", environment: ["PREFETCH_REDIS_URL": url])
         texts.append(worker.stdout + worker.stderr)
-        let health = try await run("prefetch-worker", ["health"], environment: ["PREFETCH_REDIS_URL": away])
+        let health = try await ended(["health"], of: "prefetch-worker", environment: ["PREFETCH_REDIS_URL": away])
         texts.append(health.stdout + health.stderr)
         for text in texts { #expect(!text.contains(canary), "\(text)") }
         #expect(texts.contains { $0.contains("***") })

@@ -5,26 +5,22 @@ import Testing
 
 /// Cache folders that somebody else has made: unpacked from an archive, or shared with another user.
 @Suite("A cache folder from elsewhere", .timeLimit(.minutes(5)))
-struct ForeignFolderTests {
-    private let folder = TemporaryDirectory()
+struct ForeignFolderTests: FolderSuite {
+    let folder = TemporaryDirectory()
     private let state = TemporaryDirectory()
 
     /// A shell in the folder above the cache; the programs are in its PATH.
-    private func shell(_ command: String, _ environment: [String: String] = [:]) async throws -> ChildProcess {
+    private func typed(_ command: String, _ environment: [String: String] = [:]) async throws -> ChildProcess {
         let program = builtProduct("prefetch-coord")
         let own = [
             "XDG_STATE_HOME": state.path,
             "PROGRAMS": String(program[..<(program.lastIndex(of: "/") ?? program.endIndex)]),
         ]
-        let child = try await ChildProcess(
-            "/usr/bin/env", ["bash", "-c", "PATH=$PROGRAMS:$PATH; cd '\(folder.path)' || exit; \(command)"],
-            environment: own.merging(environment) { $1 })
-        await child.wait()
-        return child
+        return try await shell("PATH=$PROGRAMS:$PATH; \(command)", environment: own.merging(environment) { $1 })
     }
 
     private func plant(_ command: String) async throws {
-        let child = try await shell("set -e; \(command)")
+        let child = try await typed("set -e; \(command)")
         try #require(await child.wait() == .exited(0), "\(command): \(child.stderr)")
     }
 
@@ -49,14 +45,14 @@ struct ForeignFolderTests {
             """)
         let list =
             "find cache/.prefetch/redis cache/.prefetch/lists other -not -type d -printf '%p %s %A@ %C@\\n' | sort"
-        let before = try await shell(list)
+        let before = try await typed(list)
         for command in Self.commands {
-            let child = try await shell("timeout 20 strace -f -e trace=file -o trace prefetch-coord \(command)")
+            let child = try await typed("timeout 20 strace -f -e trace=file -o trace prefetch-coord \(command)")
             #expect(await child.wait() != .exited(124), "\(command)")
-            let touched = try await shell("grep -E 'cache/.prefetch/(redis|lists|state|run.lock|place)' trace")
+            let touched = try await typed("grep -E 'cache/.prefetch/(redis|lists|state|run.lock|place)' trace")
             #expect(touched.stdout.isEmpty, "\(command): \(touched.stdout)")
         }
-        #expect(try await shell(list).stdout == before.stdout)
+        #expect(try await typed(list).stdout == before.stdout)
     }
 
     @Test("A page with the length and the record of an image is no hit, and is not exported; a moved cache is the same")
@@ -99,15 +95,15 @@ struct ForeignFolderTests {
         ])
     func obstacles(_ obstacle: String) async throws {
         try await plant("printf '%032d\\n' 1 >victim; printf 'http://192.0.2.1/a.png\\n' >urls.txt; \(obstacle)")
-        let status = try await shell("timeout 20 prefetch-coord status --cache cache")
+        let status = try await typed("timeout 20 prefetch-coord status --cache cache")
         #expect(await status.wait() == .exited(66), "\(status.stderr)")
         for command in [
             "run urls.txt -q -n 1 --options fromCacheOnly", "run - -q -n 1 <urls.txt", "submit - <urls.txt",
         ] {
-            let child = try await shell("timeout 20 prefetch-coord \(command) --cache cache")
+            let child = try await typed("timeout 20 prefetch-coord \(command) --cache cache")
             #expect(await child.wait() == .exited(73) && child.stderr.contains("cache"), "\(command): \(child.stderr)")
         }
-        let left = try await shell("ls -A other; cat victim")
+        let left = try await typed("ls -A other; cat victim")
         #expect(left.stdout == "\(String(repeating: "0", count: 31))1\n", "\(left.stdout)")
     }
 
@@ -115,29 +111,29 @@ struct ForeignFolderTests {
     func found() async throws {
         try await plant("printf 'http://192.0.2.1/a.png\\n' >urls.txt")
         for command in ["status", "failures", "retry -q"] {
-            let child = try await shell("REDIS_URL=redis://127.0.0.1:1 prefetch-coord \(command)")
+            let child = try await typed("REDIS_URL=redis://127.0.0.1:1 prefetch-coord \(command)")
             #expect(await child.wait() == .exited(69), "\(command): \(child.stderr)")
         }
-        let run = try await shell("prefetch-coord run urls.txt --options fromCacheOnly -q -n 1")
+        let run = try await typed("prefetch-coord run urls.txt --options fromCacheOnly -q -n 1")
         #expect(await run.wait() == .exited(3), "\(run.stderr)")
         for (command, text) in [
             ("status", "urls-"), ("failures", "notCached"), ("export --format failed -o -", "http://192.0.2.1/a.png"),
             ("why http://192.0.2.1/a.png", "notCached"), ("metrics", "prefetch_batch"), ("fsck", "everything agrees"),
             ("dash --once", "urls-"), ("status --cache cache", "urls-"),
         ] {
-            let child = try await shell("prefetch-coord \(command)")
+            let child = try await typed("prefetch-coord \(command)")
             #expect([.exited(0)].contains(await child.wait()), "\(command): \(child.stdout)\(child.stderr)")
             #expect(child.stdout.contains(text), "\(command): \(child.stdout)\(child.stderr)")
         }
-        let retry = try await shell("prefetch-coord retry -n 1")
+        let retry = try await typed("prefetch-coord retry -n 1")
         #expect(await retry.wait() == .exited(3), "\(retry.stderr)")
-        let elsewhere = try await shell("prefetch-coord status --cache cache --state elsewhere")
+        let elsewhere = try await typed("prefetch-coord status --cache cache --state elsewhere")
         #expect(await elsewhere.wait() == .exited(66) && elsewhere.stderr.contains("--state"), "\(elsewhere.stderr)")
-        #expect(try await shell("test -e elsewhere").wait() == .exited(1))
+        #expect(try await typed("test -e elsewhere").wait() == .exited(1))
         // A server that was started for a command that reads ends with it.
-        let left = try await shell("fuser '\(state.path)'/prefetch/*/redis/server.lock")
+        let left = try await typed("fuser '\(state.path)'/prefetch/*/redis/server.lock")
         #expect(left.stdout.isEmpty, "\(left.stdout)")
-        let doctor = try await shell("prefetch-coord doctor")
+        let doctor = try await typed("prefetch-coord doctor")
         #expect(doctor.stdout.contains("ok    redis"), "\(doctor.stdout)")
     }
 
@@ -157,11 +153,11 @@ struct ForeignFolderTests {
     @Test("A state that others could have changed is named by every command, and none says that there was no run")
     func openState() async throws {
         try await plant("printf 'http://192.0.2.1/a.png\\n' >urls.txt")
-        let run = try await shell("prefetch-coord run urls.txt --options fromCacheOnly -q -n 1")
+        let run = try await typed("prefetch-coord run urls.txt --options fromCacheOnly -q -n 1")
         #expect(await run.wait() == .exited(3), "\(run.stderr)")
         try await plant("chmod 777 '\(state.path)/prefetch'")
         for command in ["status --cache cache", "retry --cache cache -q", "run urls.txt -q"] {
-            let child = try await shell("prefetch-coord \(command)")
+            let child = try await typed("prefetch-coord \(command)")
             #expect(await child.wait() == .exited(73), "\(command): \(child.stderr)")
             #expect(child.stderr.contains("can be written by others") && child.stderr.contains("--state DIR"))
         }
@@ -170,7 +166,7 @@ struct ForeignFolderTests {
     @Test("A pipe is queued in another Redis also where this user can keep no state, as in a container")
     func noState() async throws {
         let redis = try await RedisServer()
-        let child = try await shell(
+        let child = try await typed(
             "printf 'http://192.0.2.1/a.png\\n' | PREFETCH_CACHE=cache TMPDIR=$PWD prefetch-coord submit - --redis \(redis.url)",
             ["XDG_STATE_HOME": "/proc/none"])
         #expect(await child.wait() == .exited(0), "\(child.stderr)")
@@ -180,7 +176,7 @@ struct ForeignFolderTests {
     @Test("While a batch runs, its private server is found by the folder's usual name")
     func during() async throws {
         try await plant("printf 'http://192.0.2.1/a.png\\n' >urls.txt")
-        let both = try await shell(
+        let both = try await typed(
             """
             mkfifo pipe
             prefetch-coord submit pipe --cache cache --wait >/dev/null 2>&1 & waiting=$!
@@ -202,11 +198,11 @@ struct ForeignFolderTests {
             """)
         let run = "umask 002; prefetch-coord run urls.txt --options fromCacheOnly -q -n 1"
         for (user, state) in [(5001, "one"), (5002, "two"), (5001, "one")] {
-            let child = try await shell(
+            let child = try await typed(
                 "XDG_STATE_HOME=$PWD/\(state) setpriv --reuid \(user) --regid 5000 --clear-groups bash -c '\(run)'")
             #expect(await child.wait() == .exited(3), "\(user): \(child.stderr)")
         }
-        let status = try await shell(
+        let status = try await typed(
             "XDG_STATE_HOME=$PWD/two setpriv --reuid 5002 --regid 5000 --clear-groups prefetch-coord status --json")
         #expect(status.stdout.split(separator: #""id":"#).count == 2, "\(status.stdout)\(status.stderr)")
     }

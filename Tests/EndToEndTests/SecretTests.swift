@@ -10,11 +10,6 @@ import Testing
 struct SecretTests: FolderSuite {
     let folder = TemporaryDirectory()
 
-    private func list(_ urls: [String]) -> String {
-        folder.write(Array(urls.map { $0 + "\n" }.joined().utf8), to: "urls.txt")
-        return folder.path("urls.txt")
-    }
-
     /// Every process below one, by its number, with its command line.
     private func commandLines(below pid: Int32) -> [Int32: String] {
         var parents: [Int32: Int32] = [:]

@@ -4,18 +4,14 @@ import TestSupport
 import Testing
 
 @Suite("Settings, mistakes and completions", .timeLimit(.minutes(5)))
-struct SettingsTests {
-    private let folder = TemporaryDirectory()
+struct SettingsTests: FolderSuite {
+    let folder = TemporaryDirectory()
 
     /// A program in an empty folder, so that no ./cache is found.
     private func run(
         _ words: String, of product: String = "prefetch-coord", environment: [String: String] = [:]
     ) async throws -> ChildProcess {
-        let child = try await ChildProcess(
-            "/usr/bin/env", ["bash", "-c", "cd '\(folder.path(""))' && exec '\(builtProduct(product))' \(words)"],
-            environment: environment)
-        await child.wait()
-        return child
+        try await shell("exec '\(builtProduct(product))' \(words)", environment: environment)
     }
 
     @Test("Each setting says where it comes from, the stronger one first, and no password is told")

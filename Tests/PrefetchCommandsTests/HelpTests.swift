@@ -188,18 +188,6 @@ struct HelpTests {
         #expect(missing == [])
     }
 
-    @Test(
-        "Sizes as curl, wget and people write them",
-        arguments: [
-            ("1m", 1 << 20), ("10M", 10 << 20), ("2.5MB", 2_500_000), ("64MiB", 64 << 20), ("1.5k", 1536),
-            ("200K", 200 << 10),
-            ("7", 7), ("3gb", 3_000_000_000),
-        ])
-    func sizes(_ text: String, _ bytes: Int) { #expect(ByteSize(argument: text)?.bytes == bytes) }
-
-    @Test(arguments: ["", "0", "-1", "1.5", "1e3", "infM", "1.2.3M", "M", "9999999999999999999", "99999999999T"])
-    func noSizes(_ text: String) { #expect(ByteSize(argument: text) == nil) }
-
     @Test func quietTwiceIsSilent() {
         #expect(Verbosity(["run", "x", "-qq"]) == .silent && Verbosity(["run", "-q", "x", "--quiet"]) == .silent)
         #expect(Verbosity(["run", "x", "-q"]) == .quiet && Verbosity(["run", "x", "--", "-q"]) == .normal)

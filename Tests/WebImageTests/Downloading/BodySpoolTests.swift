@@ -10,6 +10,17 @@ import Threading
 /// The downloader's thread never waits for a disk: large bodies are written by others.
 @Suite("Bodies that are written while they come", .timeLimit(.minutes(5)))
 struct BodySpoolTests {
+    /// Its disk says when it is asked for a file, and waits for the word.
+    private func stalling(_ asked: Latch, _ answers: BlockingLatch) throws -> ImageDownloader {
+        try makeDownloader {
+            $0.openTemporaryFile = { () throws(WebImageError) in
+                asked.open()
+                answers.wait()
+                return clinux_open("/tmp", clinux_tmpfile_flags(), 0o600)
+            }
+        }
+    }
+
     @Test("A disk that stalls holds up the one body, with bounded memory, and no other transfer")
     func stall() async throws {
         let server = try OriginServer()
@@ -17,13 +28,7 @@ struct BodySpoolTests {
         server.route("/large", OriginResponse(body: body))
         server.route("/small", OriginResponse(body: [1, 2, 3]))
         let (asked, answers) = (Latch(), BlockingLatch())
-        let downloader = try makeDownloader {
-            $0.openTemporaryFile = { () throws(WebImageError) in
-                asked.open()
-                answers.wait()
-                return clinux_open("/tmp", clinux_tmpfile_flags(), 0o600)
-            }
-        }
+        let downloader = try stalling(asked, answers)
         let received = Locked(0)
         let large = Task {
             try await downloader.download(server.url("/large")) { count, _ in
@@ -49,13 +54,7 @@ struct BodySpoolTests {
         server.route("/large", OriginResponse(body: pseudoImage(8 << 20)))
         server.route("/small", OriginResponse(body: [1]))
         let (asked, answers) = (Latch(), BlockingLatch())
-        let downloader = try makeDownloader {
-            $0.openTemporaryFile = { () throws(WebImageError) in
-                asked.open()
-                answers.wait()
-                return clinux_open("/tmp", clinux_tmpfile_flags(), 0o600)
-            }
-        }
+        let downloader = try stalling(asked, answers)
         let large = Task { try await downloader.download(server.url("/large")) }
         await asked.wait()
         large.cancel()

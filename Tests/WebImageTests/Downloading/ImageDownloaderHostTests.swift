@@ -53,12 +53,18 @@ struct ImageDownloaderHostTests {
         #expect(lost <= 1, "\(lost)")
     }
 
-    @Test("A host that never answers some URLs is asked for the others: none of those is lost to them")
-    func answersOthers() async throws {
+    /// It never answers what begins with /hang.
+    private func hangingServer() throws -> OriginServer {
         let server = try OriginServer()
         server.setFallback { request in
             request.path.hasPrefix("/hang") ? OriginResponse(fault: .stallBeforeHeader) : OriginResponse(body: [1])
         }
+        return server
+    }
+
+    @Test("A host that never answers some URLs is asked for the others: none of those is lost to them")
+    func answersOthers() async throws {
+        let server = try hangingServer()
         let downloader = try makeDownloader {
             $0.hosts.failuresInARow = 3
             $0.hosts.waitLimit = 8
@@ -74,10 +80,7 @@ struct ImageDownloaderHostTests {
 
     @Test("A host is not given up for the URLs that come first and are never answered")
     func probesAny() async throws {
-        let server = try OriginServer()
-        server.setFallback { request in
-            request.path.hasPrefix("/hang") ? OriginResponse(fault: .stallBeforeHeader) : OriginResponse(body: [1])
-        }
+        let server = try hangingServer()
         let downloader = try makeDownloader {
             $0.hosts.failuresInARow = 4
             $0.hosts.waitLimit = 20
@@ -118,10 +121,7 @@ struct ImageDownloaderHostTests {
 
     @Test("URLs that a host never answers end soon after the last of the others")
     func lastWait() async throws {
-        let server = try OriginServer()
-        server.setFallback { request in
-            request.path.hasPrefix("/hang") ? OriginResponse(fault: .stallBeforeHeader) : OriginResponse(body: [1])
-        }
+        let server = try hangingServer()
         let downloader = try makeDownloader {
             $0.hosts.failuresInARow = 3
             $0.hosts.waitLimit = 3600
@@ -230,10 +230,7 @@ struct ImageDownloaderHostTests {
 
     @Test("URLs that come after a host was given up for others that it never answers are asked for themselves")
     func comesLater() async throws {
-        let server = try OriginServer()
-        server.setFallback { request in
-            request.path.hasPrefix("/hang") ? OriginResponse(fault: .stallBeforeHeader) : OriginResponse(body: [1])
-        }
+        let server = try hangingServer()
         let downloader = try makeDownloader {
             $0.hosts.failuresInARow = 3
             $0.hosts.waitLimit = 0.2
@@ -251,10 +248,7 @@ struct ImageDownloaderHostTests {
 
     @Test("A probe that is cancelled is followed by the next one")
     func probeIsLost() async throws {
-        let server = try OriginServer()
-        server.setFallback { request in
-            request.path.hasPrefix("/hang") ? OriginResponse(fault: .stallBeforeHeader) : OriginResponse(body: [1])
-        }
+        let server = try hangingServer()
         let downloader = try makeDownloader {
             $0.hosts.failuresInARow = 2
             $0.hosts.waitLimit = 30

@@ -6,20 +6,10 @@ import Testing
 enum PythonTools {
     static let root = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../..").standardized
 
-    /// Where the packages are; nil where they cannot be had: no pip, or no PyPI.
-    static func folder() async throws -> String? {
+    /// Where the packages are, those that tests read our output with or `peers`; nil where they cannot be had: no pip, or no PyPI.
+    static func folder(_ kind: String...) async throws -> String? {
         let tools = try await ChildProcess(
-            "/usr/bin/env", ["bash", root.appending(path: "scripts/lib/python-tools").path()])
-        let end = await tools.wait()
-        if [.exited(9), .exited(69)].contains(end) { return nil }
-        try #require(end == .exited(0), "\(tools.stderr)")
-        return tools.stdout.trimmingCharacters(in: .newlines)
-    }
-
-    /// The python that has img2dataset and datasets; nil where they cannot be had.
-    static func peers() async throws -> String? {
-        let tools = try await ChildProcess(
-            "/usr/bin/env", ["bash", root.appending(path: "scripts/lib/peer-tools").path()])
+            "/usr/bin/env", ["bash", root.appending(path: "scripts/lib/python-tools").path()] + kind)
         let end = await tools.wait()
         if [.exited(9), .exited(69)].contains(end) { return nil }
         try #require(end == .exited(0), "\(tools.stderr)")
@@ -51,10 +41,10 @@ extension Trait where Self == ConditionTrait {
 
     /// Only where the tools that are compared can be had. Goes with `.thorough`.
     static var needsPeers: Self {
-        .enabled("python3 makes no virtual environment, or cannot reach PyPI: scripts/lib/peer-tools says which") {
+        .enabled("python3 has no pip, or cannot reach PyPI: scripts/lib/python-tools peers says which") {
             guard isThorough else { return true }
-            let (peers, folder) = (try await PythonTools.peers(), try await PythonTools.folder())
-            return peers != nil && folder != nil
+            let (peers, readers) = (try await PythonTools.folder("peers"), try await PythonTools.folder())
+            return peers != nil && readers != nil
         }
     }
 }

@@ -27,10 +27,10 @@ struct ShardReaderTests: FolderSuite {
     }
 
     private func peer(_ program: String, _ arguments: [String]) async throws -> String {
-        let python = try #require(try await PythonTools.peers())
         let child = try await ChildProcess(
-            python, ["-c", program] + arguments,
+            "/usr/bin/env", ["python3", "-c", program] + arguments,
             environment: [
+                "PYTHONPATH": try #require(try await PythonTools.folder("peers")),
                 "PYTHONDONTWRITEBYTECODE": "1", "HF_HOME": folder.path("hub"), "HF_HUB_OFFLINE": "1",
                 "NO_ALBUMENTATIONS_UPDATE": "1",
             ])

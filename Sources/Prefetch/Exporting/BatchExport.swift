@@ -130,7 +130,7 @@ package struct BatchExport: Sendable {
                 if let entry, exported.image?.original != nil {
                     exported.image?.originalSHA256 = disk.images.validators(of: entry)?.contentDigest?.hex
                 }
-                try shards.add(entry) { sample(exported, $0) }
+                try shards.add(entry, at: line.index) { sample(exported, $0) }
             }
             return true
         }

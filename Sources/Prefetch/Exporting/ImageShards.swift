@@ -29,6 +29,8 @@ package final class ImageShards: Sendable {
     private struct State: Sendable {
         var tally = Tally()
         var layout: ShardLayout
+        /// Entries of the list that have a place.
+        var placed = 0
         var shard: Shard?
     }
 
@@ -75,13 +77,19 @@ package final class ImageShards: Sendable {
     /// Whether the tables are Parquet.
     package var hasParquet: Bool { writer != nil }
 
-    /// Adds the next line.
+    /// Adds a line.
     /// * `entry`: its image; nil if it has none.
+    /// * `index`: its place in the list, larger than that of the line before; those in between are lost.
     /// * `sample`: makes of a key what is said of it.
     /// - Throws: `cacheUnavailable` where another file has the name of one of these, `inputOutput` (74).
-    func add(_ entry: CacheEntry?, _ sample: (_ key: String) -> ShardSample) throws(PrefetchError) {
+    func add(_ entry: CacheEntry?, at index: Int, _ sample: (_ key: String) -> ShardSample) throws(PrefetchError) {
         var state = state.withLock { $0 }
-        let place = state.layout.next()
+        var place = state.layout.next()
+        while state.placed < index {
+            place = state.layout.next()
+            state.placed += 1
+        }
+        state.placed += 1
         if let shard = state.shard, shard.number != place.shard { try close(&state) }
         var shard: Shard
         if let known = state.shard { shard = known } else { shard = try open(place.shard) }

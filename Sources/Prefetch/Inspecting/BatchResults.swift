@@ -6,6 +6,8 @@ package struct BatchResults: Sendable {
     package struct Line: Sendable, Equatable {
         /// From 1.
         package var line: Int
+        /// Among the entries of the list, from 0.
+        package var index = 0
         package var url: String
         /// Newest outcome; nil while open.
         package var outcome: PrefetchOutcome?
@@ -74,6 +76,7 @@ package struct BatchResults: Sendable {
                 (line.cache, line.batch) = (result.cache, index)
                 guard line.outcome?.isSkipped == true else { break }
             }
+            line.index = places[0] - 1
             (line.columns, line.settings) = (entry.columns, entry.settings)
             return entry.isLost ? true : try await body(line)
         }

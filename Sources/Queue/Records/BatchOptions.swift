@@ -138,8 +138,7 @@ extension BatchOptions: SettingRecord {
             "--cache-key", \.cacheKey,
             SettingKind(
                 "rule", reading: { text throws(WebImageError) in try CacheKeyFilter(text: text) }, { "\($0)" }),
-            "Cache key of a URL: url, without-query or s/REGEX/REPLACEMENT/.",
-            more: "Perl's syntax (PCRE2), over bytes; $1 or \\1 is a group, $0 the match, $$ a dollar."),
+            "Cache key of a URL: url, without-query or s/REGEX/REPLACEMENT/."),
     ].section("Cache use")
 
     private static let checks: [Setting<BatchOptions>] = [

@@ -112,8 +112,7 @@ extension RequestSettings: SettingRecord {
             "--allow-host", \.allowHosts, .hosts, "Request these hosts only: example.org, *.example.org. Repeatable."),
         Setting("--deny-host", \.denyHosts, .hosts, "Request nothing of a host or *.domain. Repeatable."),
         Setting(
-            "--url-filter", \.urlFilters, .patterns, "Request only URLs that match. Repeatable: all have to.",
-            more: "Perl's syntax (PCRE2), over bytes. A URL on which it takes a million steps ends as invalidURL."),
+            "--url-filter", \.urlFilters, .patterns, "Request only URLs that match. Repeatable: all have to."),
     ].section("Requests")
 }
 

@@ -23,7 +23,7 @@ extension PrefetchKeys {
 
     /// Keys of workers, hosts and sites, which no other key lists completely.
     static let ofOthers: [Typed] = [
-        ("own:*", "hash"), ("w:*", "hash"), ("rate:*", "string"), ("robots:*", "string"),
+        ("own:*", "hash"), ("w:*", "hash"), ("rate:*", "string"), ("robots:*", "string"), ("robots:sum", "string"),
         ("failure:*", "string"),
         ("conns:*", "hash"),
     ]

@@ -311,7 +311,8 @@ public final class CodecSandbox: Sendable {
     private static let undecoded = " (--validate structure takes it undecoded)"
 
     private static func seconds(_ nanoseconds: UInt64) -> String {
-        let tenths = nanoseconds / 100_000_000
+        // What was spent before is taken off: 0.2999 is 0.3.
+        let tenths = nanoseconds.addingReportingOverflow(50_000_000).partialValue / 100_000_000
         return "\(tenths / 10).\(tenths % 10)"
     }
 

@@ -138,7 +138,8 @@ struct CodecLimitTests {
             let refusal = refusal(bytes, .decode, noTime)
             #expect(
                 refusal.hasSuffix("takes too long to decode, more than 0.0 s (--validate structure takes it undecoded)")
-                    || refusal.hasSuffix("takes too long to read, more than 0.0 s (--validate none takes it unchecked)"))
+                    || refusal.hasSuffix("takes too long to read, more than 0.0 s (--validate none takes it unchecked)")
+            )
         }
     }
 

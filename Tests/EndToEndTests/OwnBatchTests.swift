@@ -101,20 +101,16 @@ struct OwnBatchTests: FolderSuite {
 
     @Test("A list that is larger than its copy may be is read in parts once it was edited, and what is lost is named")
     func editedWithoutCopy() async throws {
-        origin.setFallback { request in
-            OriginResponse(status: request.path.hasSuffix("/3.png") || request.path.hasSuffix("/8.png") ? 404 : 410)
-        }
-        let count = 65_536 + 10
-        let lines = (0..<count).map { $0 < 65_536 ? "#\($0)" : origin.url("/a/\($0 - 65_536).png") }
-        let known = (0..<65_536).map { "data:\($0)" }
-        let file = list(known + lines.suffix(10), "a.txt")
-        try await ran(["run", file, "--list-copy-max", "1k"] + net, exits: 3)
+        let file = list((0..<65_546).map { "http://192.0.2.1/\($0).png" }, "a.txt")
+        let run = ["run", file, "--list-copy-max", "1k", "--options", "fromCacheOnly", "-q"]
+        try await ran(run + ["--cache", folder.path("cache"), "-n", "2"], exits: 3)
         let cache = ["--cache", folder.path("cache")]
         let before = try await ran(["export", "--format", "jsonl"] + cache)
+        #expect(before.stdout.split(separator: "\n").count == 65_546)
         try await shell("sed -i 5d '\(file)'")
         let after = try await ran(
             ["export", "--format", "jsonl"] + cache, says: "of its lines 1 to 65,536 are not known any more")
-        #expect(before.stdout.split(separator: "\n").suffix(10) == after.stdout.split(separator: "\n")[...])
+        #expect(after.stdout.split(separator: "\n").elementsEqual(before.stdout.split(separator: "\n").suffix(10)))
         try await ran(["fsck"] + cache, says: "was changed since it was queued")
     }
 

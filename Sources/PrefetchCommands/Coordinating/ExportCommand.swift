@@ -139,7 +139,9 @@ struct ExportCommand: AsyncParsableCommand {
         }
         try await Session.with(location) { session in
             let id = try await MeantBatch.resolve(
-                batch, "export --format \(format.rawValue)", location.words, in: session.queue)
+                batch,
+                "export --format \(format.rawValue)" + (out.map { " --out \(Shell.quoted(Shell.path($0)))" } ?? ""),
+                location.words, in: session.queue)
             guard format != .html else {
                 let report = BatchReport(queue: session.queue, id: id)
                 return try await report.write(to: path, overwrites: replacing.overwrite)

@@ -128,6 +128,13 @@ struct StatusCommand: AsyncParsableCommand {
                         + "is not downloaded again, and end this batch: prefetch-coord cancel \(id)\(location.words)"
                     : "  its list is not queued to its end; continue with: prefetch-coord \(command)\(location.words)")
         }
+        if status.state == .running, load.workers == 0, !status.isWaitingForList, status.retryOf == nil,
+            case .copied(let path) = ListPlace.standing(of: status)
+        {
+            lines.append(
+                "  its list is not what it was; with the lines that it had it continues with: prefetch-coord run "
+                    + "\(Shell.quoted(path))\(location.words)")
+        }
         for (host, message) in try await queue.reports.refusals(of: status.id).prefix(20) {
             lines.append(
                 "  refused \(TerminalText.escaped(host)): \(TerminalText.escaped(message)); workers open it with --allow-net"

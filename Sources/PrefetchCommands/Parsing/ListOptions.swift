@@ -19,10 +19,10 @@ struct ListPartOptions: ParsableArguments {
     @Option(help: .count("Only the first n URLs."))
     var limit: Int?
 
-    @Option(help: .size("Largest list of which a copy is kept, for later commands; of a larger one digests are."))
+    @Option(help: .size("Largest list that is copied."))
     var listCopyMax = ByteSize(bytes: ListCopy.usualMost)
 
-    @Flag(help: "Count lines, duplicates, hosts and hits of the list; fetch nothing.")
+    @Flag(help: "Count URLs, duplicates, hosts and hits; fetch none.")
     var dryRun = false
 
     func validate() throws {

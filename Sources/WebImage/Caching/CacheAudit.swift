@@ -155,7 +155,11 @@ public final class CacheAudit: Sendable {
     private func mended(
         _ finding: CacheFinding, _ entry: CacheEntry?, level: ValidationLevel, _ coder: ImageCoder
     ) throws(WebImageError) -> (CacheFinding, Repair) {
-        guard finding.isDamaged else { return try proved(finding, entry, level: max(level, .structure), coder) }
+        guard finding.isDamaged else {
+            // A copy gets back the level that the record of its original has.
+            let claimed = entry?.claim?.level ?? .none
+            return try proved(finding, entry, level: max(level, claimed, .structure), coder)
+        }
         let inode = entry?.inode ?? leaves.inode(of: finding.key)
         return (finding, quarantine.moveImage(finding.key, inode: inode) ? .movedAside : .left)
     }

@@ -8,6 +8,7 @@ package struct BatchExport: Sendable {
     static let linesPerFolder = 10_000
 
     private let results: BatchResults
+    private let disk: DiskCache
     /// By batch of the chain: a retry may change images in another way.
     private let rules: [CacheKeyRule]
     /// By batch of the chain: verifies an image that is a copy, and so has no record that is believed.
@@ -39,6 +40,7 @@ package struct BatchExport: Sendable {
         _ chain: BatchChain, queue: PrefetchQueue, cache: DiskCache
     ) async throws(PrefetchError) {
         results = try await BatchResults(chain, queue: queue)
+        disk = cache
         cacheID = cache.folder.id
         rules = chain.batches.map { CacheKeyRule($0.options) }
         proofs = chain.batches.map {

@@ -8,10 +8,11 @@ import Testing
 @Suite("Inputs of the fuzz targets", .timeLimit(.minutes(2)))
 struct FuzzCorpusTests {
     private static func inputs(_ target: String) throws -> [(name: String, bytes: [UInt8])] {
-        let folder = URL(filePath: #filePath).deletingLastPathComponent()
-            .appending(path: "../../Fuzz/corpus/\(target)").standardized
-        return try FileManager.default.contentsOfDirectory(atPath: folder.path()).sorted().map {
-            ("\(target)/\($0)", Array(try Data(contentsOf: folder.appending(path: $0))))
+        let file = URL(filePath: #filePath).deletingLastPathComponent()
+            .appending(path: "../../Fuzz/corpus/\(target).txt").standardized
+        return try String(contentsOf: file, encoding: .utf8).split(separator: "\n").map { line in
+            let parts = line.split(separator: " ", omittingEmptySubsequences: false)
+            return ("\(target)/\(parts[0])", Array(try #require(Data(base64Encoded: String(parts[1])))))
         }
     }
 

@@ -261,7 +261,7 @@ struct ExportFormatTests: FolderSuite {
 
                 """)
         // Of another batch, and what is no shard at all.
-        try await ran(shards(two, ["--per-shard", "3"]), exits: 73, says: "00000.tar is there already")
+        try await ran(shards(two, ["--per-shard", "3"]), exits: 73, says: "00000_stats.json is there already")
         let taken = folder.path("taken")
         #expect(mkdir(taken, 0o777) == 0)
         folder.write([1, 2, 3], to: "taken/00001.jsonl")

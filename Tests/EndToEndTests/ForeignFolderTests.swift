@@ -69,17 +69,17 @@ struct ForeignFolderTests: FolderSuite {
             chmod 600 $file; length=$(stat -c %s $file); printf '<html>%*s' $((length - 6)) '' >$file; chmod 444 $file
             mkdir cache; tar -C made --xattrs -cf - v1 | tar -C cache --xattrs --xattrs-include='*' -xf -
             """)
-        let run = try await shell(
+        let run = try await typed(
             "prefetch-coord run urls.txt --options fromCacheOnly -n 1 --json --out out --format files")
         #expect(await run.wait() == .exited(3), "\(run.stderr)")
         #expect(run.stdout.contains(#""hit":1"#) && run.stdout.contains(#""notCached":1"#), "\(run.stdout)")
-        #expect(try await shell("ls out").stdout == "000001.png\n")
+        #expect(try await typed("ls out").stdout == "000001.png\n")
         for move in [
             "mv cache moved", "mkdir mounted; unshare -m bash -c 'mount --bind moved mounted && exec \"$@\"' _",
         ] {
             let name = move.hasPrefix("mv") ? "moved" : "mounted"
             let glue = move.hasPrefix("mv") ? "&&" : ""
-            let verify = try await shell("\(move) \(glue) prefetch-coord cache verify --json --cache \(name)")
+            let verify = try await typed("\(move) \(glue) prefetch-coord cache verify --json --cache \(name)")
             #expect(
                 verify.stdout.contains(#""without_record":0"#) || verify.stderr.contains("unshare"), "\(verify.stdout)")
         }
@@ -142,11 +142,11 @@ struct ForeignFolderTests: FolderSuite {
         try await plant("printf 'http://192.0.2.1/a.png\\n' >urls.txt")
         let run =
             "strace -f -e trace=openat,openat2 -o trace prefetch-coord run urls.txt --options fromCacheOnly -q -n 2"
-        _ = try await shell(run)
+        _ = try await typed(run)
         // The second time it has an identity.
-        let again = try await shell(run)
+        let again = try await typed(run)
         #expect(await again.wait() == .exited(3), "\(again.stderr)")
-        let opened = try await shell("grep -cE '\"(\\./|'$PWD'/)?cache\"' trace")
+        let opened = try await typed("grep -cE '\"(\\./|'$PWD'/)?cache\"' trace")
         #expect(opened.stdout == "3\n", "\(opened.stdout)")
     }
 

@@ -91,6 +91,14 @@ struct ShardReaderTests: FolderSuite {
                 #expect(await child.wait() == .exited(0), "\(child.stderr)")
             }
         }
+        // Tables of lines that are cut in another way are none of these shards.
+        let other = try await ChildProcess(
+            builtProduct("prefetch-coord"),
+            ["export", "--format", "parquet-metadata", "--out", folder.path("duckdb-parquet"), "--cache", cache],
+            environment: ["PREFETCH_DUCKDB": "\(path)/bin/duckdb", "PYTHONPATH": path])
+        #expect(
+            await other.wait() == .exited(73) && other.stderr.contains("00000_stats.json is there already"),
+            "\(other.stderr)")
         let said = try await PythonTools.run(
             """
             import hashlib, os, sys, pyarrow.parquet as parquet

@@ -180,6 +180,7 @@ package final class ImageShards: Sendable {
         let name = ShardLayout.name(shard.number)
         let known = knownStats(name)
         let isOwn = known?.isOfShard(of: stats) == true
+        if known != nil, !isOwn { throw ImageFolder.taken("\(path)/\(Self.statsName(name))") }
         if let known, isOwn, options.form != .tables, known.successes > shard.stats.successes {
             state.tally.kept += 1
             return

@@ -55,7 +55,7 @@ struct ShardLayout: Sendable {
 
 /// What a folder of shards is like.
 package struct ShardOptions: Sendable, Equatable {
-    package enum Form: String, Sendable {
+    package enum Form: String, Sendable, CaseIterable {
         /// Archives of images, and a table beside each.
         case webDataset = "webdataset"
         /// Tables with the images in them.

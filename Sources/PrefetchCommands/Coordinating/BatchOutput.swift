@@ -146,9 +146,11 @@ struct BatchOutput: Sendable {
             )
         }
         if !shards.hasParquet, options.sidecar == nil {
+            var tables = options
+            tables.form = .tables
             Console.note(
                 "note: there is no duckdb, so the tables beside the archives are .jsonl; with one (pip install duckdb-cli): "
-                    + "export --format parquet-metadata --out \(Shell.quoted(Shell.path(path)))")
+                    + "export \(Target.shards(path, tables).words)")
         }
         if member == ShardOptions.ownMember {
             Console.note("note: readers that want one name for all images leave out those of another format")

@@ -116,7 +116,7 @@ struct ExportCommand: AsyncParsableCommand {
             throw ValidationError(
                 "\(option) is of --format \(formats.map(\.rawValue).joined(separator: ", "))")
         }
-        try shards.check(format.shards)
+        try shards.check(format.shards, of: ShardOptions.Form.allCases)
         if let form = format.shards { _ = try shards.options(form) }
         guard format.isFolder else {
             if out != nil { throw ValidationError("--format \(format.rawValue) is a text: -o FILE, not --out") }

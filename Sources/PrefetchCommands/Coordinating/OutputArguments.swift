@@ -27,16 +27,17 @@ struct ShardArguments: ParsableArguments {
             "Table of a webdataset shard: parquet or jsonl. (default: parquet, if duckdb or pyarrow is there)"))
     var sidecar: ShardOptions.Sidecar?
 
-    /// * `form`: nil of a format that is no shards.
+    /// * `form`: nil of a format that is no shards; `offered`: those that the command has.
     /// - Throws: `ValidationError` if the options do not go with it.
-    func check(_ form: ShardOptions.Form?) throws {
+    func check(_ form: ShardOptions.Form?, of offered: [ShardOptions.Form]) throws {
         for (option, isGiven, forms) in [
             ("--per-shard", perShard != nil, [.webDataset, .parquet, .tables]),
             ("--caption-column", captionColumn != nil, [.webDataset, .parquet, .tables]),
             ("--image-member", imageMember != nil, [.webDataset, .parquet]),
             ("--sidecar", sidecar != nil, [.webDataset]),
         ] as [(String, Bool, [ShardOptions.Form])] where isGiven && !forms.contains(where: { $0 == form }) {
-            throw ValidationError("\(option) goes with --format \(forms.map(\.rawValue).joined(separator: " or "))")
+            let names = forms.filter(offered.contains).map(\.rawValue)
+            throw ValidationError("\(option) goes with --format \(names.joined(separator: " or "))")
         }
     }
 
@@ -104,7 +105,7 @@ struct OutputArguments: ParsableArguments {
             case .parquet: .shards(out, try shards.options(.parquet))
             }
         }
-        try shards.check(format.flatMap { ShardOptions.Form(rawValue: $0.rawValue) })
+        try shards.check(format.flatMap { ShardOptions.Form(rawValue: $0.rawValue) }, of: [.webDataset, .parquet])
         return [manifest.map { .lines($0) }, folder].compactMap { $0 }
     }
 }

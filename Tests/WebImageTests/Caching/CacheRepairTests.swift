@@ -82,15 +82,15 @@ struct CacheRepairTests {
         #expect(try cache.account.usage().count == 0)
     }
 
-    @Test("A record of a program that did not write whose it is still counts")
-    func olderRecords() throws {
+    @Test("A record that does not say of which file it is proves nothing")
+    func nobodysRecord() throws {
         let cache = try DiskCache(directory: directory.path)
         let bytes = picture(1)
         try cache.images.store(ImageBody(bytes), for: CacheKey("a"), record: record(bytes))
         let entry = try #require(try cache.images.find(CacheKey("a")))
         let encoded = record(bytes).encoded
         #expect(ImageRecords.set(ImageRecords.attribute, encoded, of: entry.descriptor) == 0)
-        #expect(try cache.images.find(CacheKey("a"))?.standing == .verified)
+        #expect(try cache.images.find(CacheKey("a"))?.standing == .unverified)
     }
 
     @Test("Foreign files and links in the place of directories are named, and moved aside where that is asked")

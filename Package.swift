@@ -54,6 +54,7 @@ let package = Package(
         .systemLibrary(name: "CCares"),
         .systemLibrary(name: "CCrypto"),
         .systemLibrary(name: "CZlib"),
+        .systemLibrary(name: "CZstd"),
         .systemLibrary(name: "CPCRE2"),
         .target(name: "CLinux", cSettings: cSettings),
         .target(
@@ -84,7 +85,8 @@ let package = Package(
             // Bytes in the program, so that it needs no folder beside it.
             resources: [.embedInCode("Scripts")], swiftSettings: settings),
         .target(
-            name: "Prefetch", dependencies: ["Queue", "WebImage", "Redis", "Threading", "CLinux", "CZlib", deque],
+            name: "Prefetch",
+            dependencies: ["Queue", "WebImage", "Redis", "Threading", "CLinux", "CZlib", "CZstd", deque],
             swiftSettings: settings),
         .target(
             name: "PrefetchCommands",

@@ -1,15 +1,28 @@
 internal import CZlib
 
+/// Unpacks data in pieces.
+protocol Unpacker: AnyObject {
+    /// Whether no file has begun that has not ended.
+    var isBetweenFiles: Bool { get }
+    /// Whether there is more of what it was given.
+    var hasMore: Bool { get }
+    /// Why the data is refused.
+    var reason: String { get }
+
+    /// Unpacks the beginning of some bytes, and removes it from them. Empty if they give nothing yet; nil if they are damaged.
+    func next(_ bytes: inout [UInt8]) -> ArraySlice<UInt8>?
+}
+
 /// Unpacks gzip data in pieces. Concatenated files are one (RFC 1952 section 2.2); what follows them and is none is left out, as gzip(1) does.
-final class Inflater {
+final class Inflater: Unpacker {
     private static let outputSize = 1 << 18
     private static let gzipWindow: Int32 = 15 + 16
 
     private var stream = z_stream()
-    /// Whether no file has begun that has not ended.
     private(set) var isBetweenFiles = true
+    /// A file has a trailer behind what gives its last bytes.
+    var hasMore: Bool { false }
     private var isBehindLast = false
-    /// Why the data is refused.
     private(set) var reason = ""
 
     private init() {}
@@ -27,7 +40,6 @@ final class Inflater {
 
     deinit { inflateEnd(&stream) }
 
-    /// Unpacks the beginning of some bytes, and removes it from them. Empty if they give nothing yet; nil if they are damaged.
     func next(_ bytes: inout [UInt8]) -> ArraySlice<UInt8>? {
         if isBetweenFiles, !isBehindLast, stream.total_in > 0 || stream.total_out > 0 { beginFile(bytes) }
         guard !isBehindLast else {

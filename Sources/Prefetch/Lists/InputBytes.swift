@@ -1,6 +1,6 @@
 internal import Glibc
 
-/// The bytes of a file or a pipe in pieces, uncompressed if they begin as gzip (RFC 1952).
+/// The bytes of a file or a pipe in pieces, uncompressed if they begin as gzip (RFC 1952) or zstd (RFC 8878).
 struct InputBytes: ~Copyable {
     private static let pieceSize = 1 << 17
 
@@ -15,7 +15,7 @@ struct InputBytes: ~Copyable {
     /// What it is called in messages, and in a command that the user can type.
     let path: String
     private let file: Int32
-    private var inflater: Inflater?
+    private var unpacker: (any Unpacker)?
     /// Bytes that were read and not returned.
     private var rest: [UInt8] = []
     private var isKnown = false
@@ -36,7 +36,7 @@ struct InputBytes: ~Copyable {
     deinit { close(file) }
 
     /// Known after the first read.
-    var isPacked: Bool { inflater != nil }
+    var isPacked: Bool { unpacker != nil }
 
     /// Its length if it is a regular file.
     var size: Int? {
@@ -63,12 +63,12 @@ struct InputBytes: ~Copyable {
     /// * `waitLimit`: milliseconds for which it waits for bytes of a pipe; -1: for as long as it takes.
     mutating func next(waitLimit: Int32) throws(PrefetchError) -> Piece {
         while true {
-            if isKnown, !rest.isEmpty {
-                guard let inflater else {
+            if isKnown, !rest.isEmpty || unpacker?.hasMore == true {
+                guard let unpacker else {
                     defer { rest = [] }
                     return .bytes(rest[...])
                 }
-                guard let bytes = inflater.next(&rest) else { throw damaged(inflater.reason) }
+                guard let bytes = unpacker.next(&rest) else { throw damaged(unpacker.reason) }
                 if !bytes.isEmpty { return .bytes(bytes) }
                 continue
             }
@@ -77,13 +77,17 @@ struct InputBytes: ~Copyable {
                     isKnown = true
                     continue
                 }
-                if let inflater, !inflater.isBetweenFiles { throw damaged("unexpected end of file") }
+                if let unpacker, !unpacker.isBetweenFiles { throw damaged("unexpected end of file") }
                 return .end
             }
             guard try read(waitLimit) else { return .nothing }
-            if !isKnown, rest.count > 1 {
+            if !isKnown, rest.count > 3 || hasEnded {
                 isKnown = true
-                if rest.starts(with: [0x1F, 0x8B]) { inflater = try Inflater.make(for: path) }
+                if rest.starts(with: [0x1F, 0x8B]) {
+                    unpacker = try Inflater.make(for: path)
+                } else if rest.starts(with: ZstdUnpacker.magic) {
+                    unpacker = try ZstdUnpacker.make(for: path)
+                }
             }
         }
     }
@@ -110,6 +114,8 @@ struct InputBytes: ~Copyable {
     private func damaged(_ reason: String) -> PrefetchError {
         PrefetchError(
             .unreadableList, "cannot read \(ListFile.name(of: path)): \(reason)",
-            hint: "it is damaged or not whole: gzip -t \(ListFile.isNamed(path) ? path : "FILE")")
+            hint:
+                "it is damaged or not whole: \(unpacker is ZstdUnpacker ? "zstd" : "gzip") -t \(ListFile.isNamed(path) ? path : "FILE")"
+        )
     }
 }

@@ -25,7 +25,7 @@ struct RunCommand: AsyncParsableCommand {
 
     @Argument(
         help: .file(
-            "The list: URLs, JSON objects, CSV, TSV or a sitemap, also gzipped, or Parquet; several files or folders are one; - is standard input."
+            "The list: URLs, JSON objects, CSV, TSV or a sitemap, also packed by gzip or zstd, or Parquet; several files or folders are one; - is standard input."
         ),
         completion: .file())
     var files: [String]

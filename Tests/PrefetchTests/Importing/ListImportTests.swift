@@ -1,3 +1,4 @@
+import Foundation
 import Glibc
 import TestSupport
 import Testing
@@ -65,6 +66,44 @@ struct ListImportTests {
         let twice = (folder.read("plain.txt") ?? []) + (folder.read("plain.txt") ?? [])
         folder.write(twice, to: "twice.gz")
         #expect(try list("twice.gz") == text + text)
+    }
+
+    @Test(
+        "zstd is unpacked as gzip is: frames behind each other, much out of little, and nothing that was cut or damaged"
+    )
+    func zstd() throws {
+        let text = "https://a.example/1.jpg\n# x\n\n{\"url\":\"https://a.example/2.jpg\"}\nhttps://a.example/a,b.jpg\n"
+        // zstd -19 of it, with a checksum; and of 100,000 lines, without one.
+        let packed = try #require(
+            Data(
+                base64Encoded:
+                    "KLUv/QRo3QEAEoMLEaA9kM035/OX/72zIuEDB3cUil6xEa5zyZZdDa5UjSAoesWjz3rm8bB3F/fvpQMAPX2AdYs89QR/KtCQ"))
+        let many = try #require(
+            Data(
+                base64Encoded:
+                    "KLUv/QBoBAEAwGh0dHBzOi8vYS5leGFtcGxlLzEuanBnCgEAlP9vPsdEAAAAAQD9/5tPIEQAAAABAP3/OQACRAAAAAEA/f85AAJE"
+                    + "AAAAAQD9/zkAAkQAAAABAP3/OQACRAAAAAEA/f85AAJEAAAAAQD9/zkAAkQAAAABAP3/OQACRAAAAAEA/f85AAJEAAAAAQD9/zkA"
+                    + "AkQAAAABAP3/OQACRAAAAAEA/f85AAJEAAAAAQD9/zkAAkQAAAABAP3/OQACRAAAAAEA/f85AAJEAAAAAQD9/zkAAkQAAAABAP3/"
+                    + "OQACRQAAAAEA/R4dAAE="))
+        folder.write(Array(packed), to: "plain.txt")
+        #expect(try list("plain.txt") == text)
+        // A skippable frame between two.
+        folder.write(Array(packed) + [0x50, 0x2A, 0x4D, 0x18, 3, 0, 0, 0, 1, 2, 3] + Array(packed), to: "twice.zst")
+        #expect(try list("twice.zst") == text + text)
+        folder.write(Array(many), to: "many.zst")
+        #expect(try list("many.zst") == String(repeating: "https://a.example/1.jpg\n", count: 100_000))
+        for length in 4..<packed.count {
+            folder.write(Array(packed.prefix(length)), to: "cut.zst")
+            let error = #expect(throws: PrefetchError.self, "\(length)") { try list("cut.zst") }
+            #expect(error?.kind == .unreadableList && error?.hint.contains("zstd -t") == true, "\(length)")
+        }
+        var bytes = Array(packed)
+        bytes[30] ^= 0x10
+        folder.write(bytes, to: "bad.zst")
+        #expect(throws: PrefetchError.self) { try list("bad.zst") }
+        // A window of 2 GiB is more than zstd(1) takes.
+        folder.write([0x28, 0xB5, 0x2F, 0xFD, 0, 0xA8] + [UInt8](repeating: 0, count: 64), to: "window.zst")
+        #expect(throws: PrefetchError.self) { try list("window.zst") }
     }
 
     @Test(

@@ -65,9 +65,9 @@ enum BatchSource: Sendable {
         }
         let differences = settings.differences(ofWorkFrom: running.settings)
         guard differences.isEmpty, settings.turn.name == nil || settings.turn.name == running.id else {
-            Console.note(
-                "note: \(running.id) of the same list is unfinished with other settings (\(differences.joined(separator: "; "))); "
-                    + "this is a new batch")
+            let reason =
+                differences.isEmpty ? "under its name" : "with other settings (\(differences.joined(separator: "; ")))"
+            Console.note("note: \(running.id) of the same list is unfinished \(reason); this is a new batch")
             return nil
         }
         Console.note(BatchText.continuing(running))

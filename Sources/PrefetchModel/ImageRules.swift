@@ -76,7 +76,7 @@ extension ImageRules: SettingRecord {
             "Refuse images whose longer side exceeds this many times the shorter."),
         Setting(
             "--types", \.types, .list("type,...", ImageFormat.formats) { $0.map(\.rawValue).sorted() },
-            usual: "all", "Refuse other formats: jpeg,png,webp."),
+            usual: "all", "Take these formats only: jpeg,png,webp."),
     ].section("Selection")
 
     /// Why no image can satisfy the rules; nil if one can.

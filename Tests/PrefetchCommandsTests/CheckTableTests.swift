@@ -1,13 +1,28 @@
 import Foundation
 import Testing
 
-/// docs/CHECKS.md against the tests and scripts it speaks of.
+/// docs/CHECKS.md and SECURITY.md against the tests and scripts they speak of.
 @Suite("The table of checks", .timeLimit(.minutes(5)))
 struct CheckTableTests {
+    private let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+        .deletingLastPathComponent()
+
+    @Test("The tests that hold the promises of SECURITY.md are there")
+    func promises() throws {
+        let page = try String(contentsOf: root.appending(path: "SECURITY.md"), encoding: .utf8)
+        let tests = try NamedTests(root: root)
+        let named = page.matches(of: /`(\w+Tests)(\.\w+)?`/)
+        #expect(named.count > 20)
+        for match in named {
+            let isThere = match.2 == nil ? tests.hasSuite(match.1) : tests.exists("\(match.1)\(match.2 ?? "")")
+            #expect(isThere, "there is nothing as \(match.0)")
+        }
+        let isThere = tests.hasSuite("NoSuchTests")
+        #expect(!isThere)
+    }
+
     @Test("Each of the 28 checks is there once, with tests and scripts that are there")
     func checks() throws {
-        let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .deletingLastPathComponent()
         let page = try String(contentsOf: root.appending(path: "docs/CHECKS.md"), encoding: .utf8)
         let tests = try NamedTests(root: root)
         let rows = NamedTests.rows(of: page, named: "done by")

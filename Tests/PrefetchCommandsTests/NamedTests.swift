@@ -74,6 +74,8 @@ struct NamedTests {
         return rows
     }
 
+    func hasSuite(_ name: Substring) -> Bool { files.contains { $0.has(name) } }
+
     /// Whether a proof is there: `Suite "Begin of the name…"`, `Suite.function`, `ported downloader 04, 11`, `trace name` of Tests/Golden/traces,
     /// or `scripts/name` that can be run.
     func exists(_ proof: String) -> Bool {

@@ -106,6 +106,10 @@ struct StatusCommand: AsyncParsableCommand {
                 : "  list \(list), \(Wording.count(status.pushed)) of its \(status.totalText) URLs queued",
             "  \(status.ended > 0 ? "took" : "running for") \(Wording.seconds(status.elapsed)), \(Wording.bytes(status.counts.bytes)) downloaded",
         ]
+        if status.ended > 0, status.retriedBy == nil, status.settings.keep > 0 {
+            let end = UTCTime.text(milliseconds: status.ended + Int(clamped: status.settings.keep * 1000))
+            lines.append("  results are kept until \(end) (--keep)")
+        }
         if let latency = FetchText.latency(status.fetches.durations) { lines.append("  transfers took \(latency)") }
         lines += [
             BatchText.limits(status),

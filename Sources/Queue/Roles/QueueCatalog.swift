@@ -94,7 +94,10 @@ package struct QueueCatalog: Sendable {
         }
         if matches.isEmpty {
             let lapsed = listed.contains(name) ? [name] : listed.filter { $0.hasPrefix(name) }
-            if let batch = lapsed.last { throw Self.lapsed("the batch '\(batch)' has lapsed") }
+            if let batch = lapsed.last {
+                let made = await created(batch).map { " of \(UTCTime.text(milliseconds: $0))" } ?? ""
+                throw Self.lapsed("the batch '\(batch)'\(made) has lapsed")
+            }
             let ids: [String]
             do throws(RedisError) { ids = try await self.ids() } catch { throw PrefetchError(error) }
             let elsewhere = await otherQueues(with: name).prefix(3).map { "'\($0)'" }.joined(separator: ", ")
@@ -112,6 +115,12 @@ package struct QueueCatalog: Sendable {
         throw PrefetchError(
             .notFound, "'\(name)' is the beginning of \(matches.count) batches",
             hint: "give more of it: \(matches.prefix(5).joined(separator: ", "))")
+    }
+
+    /// When a batch was made, ms since 1970, by the set of batches; nil: unknown.
+    private func created(_ id: String) async -> Int? {
+        let score = try? await redis.read([["ZSCORE", RedisArgument(redis.keys.batches), RedisArgument(id)]])[0].get()
+        return score?.string.flatMap { Double($0) }.flatMap { Int(exactly: $0) }
     }
 
     /// The members of the set of batches outlive their records until the next batch is made.

@@ -42,7 +42,6 @@ struct FairnessTests {
     func shortBehindLong() async throws {
         let remote = try await RemoteBatch()
         let origin = try OriginServer.pictures(delay: 0.1)
-        origin.keepsLog = false
         let long = remote.folder.path("long.txt")
         let file = try #require(fopen(long, "w"))
         let base = origin.url("/long")
@@ -59,12 +58,14 @@ struct FairnessTests {
         let list = remote.list(origin.urls("short", 100), "short.txt")
         let short = try await remote.coord(["submit", list, "--name", "short", "--durability", "none"])
         #expect(await short.wait() == .exited(0))
-        let before = try #require(try await remote.queue.batches.status(of: "long")).counts.finished
+        let before = origin.requestCount()
         try await until { try await remote.queue.batches.status(of: "short")?.state == .done }
-        let after = try #require(try await remote.queue.batches.status(of: "long")).counts.finished
-        // 96 transfers of a tenth of a second are at most 960 URLs a second: less than three seconds' worth of the long one ended
-        // meanwhile. By turns of jobs alone it would be 50 jobs of 256.
-        #expect(after - before < 2_880, "\(after - before) of the long one")
+        // 96 transfers of a tenth of a second are at most 960 URLs a second: less than three seconds' worth of the long one began
+        // before the last of the short one. By turns of jobs alone it would be 50 jobs of 256.
+        let meanwhile = origin.requests.dropFirst(before)
+        let last = try #require(meanwhile.lastIndex { $0.path.hasPrefix("/short/") })
+        let between = meanwhile[..<last].count { $0.path.hasPrefix("/long/") }
+        #expect(between < 2_880, "\(between) of the long one")
         #expect(try await remote.queue.batches.status(of: "short")?.counts[.downloaded] == 100)
         #expect(try await remote.queue.batches.status(of: "long")?.state == .running)
         feeder.signal(SIGTERM)

@@ -40,6 +40,12 @@ final class OpenFolder: Sendable {
         return Array(bytes.prefix(count))
     }
 
+    /// Whether a name is taken, by whatever.
+    func has(_ name: String) -> Bool {
+        var status = stat()
+        return fstatat(descriptor, name, &status, AT_SYMLINK_NOFOLLOW) == 0
+    }
+
     /// Whether a file of this name exists with the bytes of an open one.
     func has(_ name: String, sameAs other: Int32) -> Bool {
         let file = clinux_open_beneath(descriptor, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0)

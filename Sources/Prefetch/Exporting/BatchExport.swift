@@ -3,11 +3,11 @@ package import WebImage
 
 /// The images of a list in its order: the newest result of each line with its cache entry.
 package struct BatchExport: Sendable {
-    private static let groupSize = 512
+    static let groupSize = 512
     /// Longer lists get folders of so many lines: `ls` and file managers are slow with millions of names in one.
     static let linesPerFolder = 10_000
 
-    private let results: BatchResults
+    let results: BatchResults
     private let disk: DiskCache
     /// By batch of the chain: a retry may change images in another way.
     private let rules: [CacheKeyRule]
@@ -36,10 +36,11 @@ package struct BatchExport: Sendable {
     private let pool = ThreadPool(threads: 1, name: "export")
 
     /// - Throws: `notFound`, `unreadableList` if the list is missing or has changed.
+    /// * `list`: as of ``BatchResults``.
     package init(
-        _ chain: BatchChain, queue: PrefetchQueue, cache: DiskCache
+        _ chain: BatchChain, queue: PrefetchQueue, cache: DiskCache, list: ListStream? = nil
     ) async throws(PrefetchError) {
-        results = try await BatchResults(chain, queue: queue)
+        results = try await BatchResults(chain, queue: queue, list: list)
         disk = cache
         cacheID = cache.folder.id
         rules = chain.batches.map { CacheKeyRule($0.options) }
@@ -117,26 +118,6 @@ package struct BatchExport: Sendable {
         }
     }
 
-    /// Puts every line into a shard.
-    ///
-    /// * `sample`: what is said of a line with a key; nothing in it may differ from one export to the next.
-    /// - Throws: what ``ImageShards`` throws, `inputOutput` where the cache cannot be read, `stopped` where the task is cancelled.
-    package func fill(
-        _ shards: ImageShards, sample: @escaping @Sendable (ExportedLine, _ key: String) -> ShardSample
-    ) async throws(PrefetchError) {
-        try await forEachEntry { group throws(PrefetchError) in
-            for (line, entry) in group {
-                var exported = ExportedLine(line, entry, isElsewhere: entry == nil && isElsewhere(line))
-                if let entry, exported.image?.original != nil {
-                    exported.image?.originalSHA256 = disk.images.validators(of: entry)?.contentDigest?.hex
-                }
-                try shards.add(entry, at: line.index) { sample(exported, $0) }
-            }
-            return true
-        }
-        try await pool.run { () throws(PrefetchError) in try shards.finish() }
-    }
-
     /// Calls `body` with groups of lock lines, nil for a line without an image.
     package func forEachLock(
         _ body: @escaping @Sendable ([ImageLock?]) throws(PrefetchError) -> Bool
@@ -192,7 +173,7 @@ package struct BatchExport: Sendable {
         var group: [BatchResults.Line] = []
         var goesOn = true
         func turn() async throws(PrefetchError) {
-            guard !Task.isCancelled else { throw PrefetchError(.stopped, "stopped before everything was written") }
+            guard !Task.isCancelled else { throw Self.stopped }
             let lines = group
             group.removeAll(keepingCapacity: true)
             goesOn = try await pool.run { () throws(PrefetchError) in try body(try lookUp(lines)) }
@@ -204,6 +185,31 @@ package struct BatchExport: Sendable {
         }
         if goesOn { try await turn() }
     }
+
+    /// Calls `body` with lines and what the cache has of them, on a thread that may block.
+    /// - Throws: as ``forEachGroup(_:)``.
+    func exported(
+        _ lines: [BatchResults.Line],
+        _ body: @escaping @Sendable (ExportedLine, CacheEntry?) throws(PrefetchError) -> Void
+    ) async throws(PrefetchError) {
+        guard !Task.isCancelled else { throw Self.stopped }
+        try await pool.run { () throws(PrefetchError) in
+            for (line, entry) in try lookUp(lines) {
+                var exported = ExportedLine(line, entry, isElsewhere: entry == nil && isElsewhere(line))
+                if let entry, exported.image?.original != nil {
+                    exported.image?.originalSHA256 = disk.images.validators(of: entry)?.contentDigest?.hex
+                }
+                try body(exported, entry)
+            }
+        }
+    }
+
+    /// Runs `body` on a thread that may block.
+    func run(_ body: @escaping @Sendable () throws(PrefetchError) -> Void) async throws(PrefetchError) {
+        try await pool.run(body)
+    }
+
+    private static let stopped = PrefetchError(.stopped, "stopped before everything was written")
 
     private func lookUp(
         _ lines: [BatchResults.Line]

@@ -7,17 +7,20 @@ internal import WebImage
 /// and, if there are captions, one of text under the same key; beside each a table of all its lines, `00000.parquet`, and `00000_stats.json`. Or
 /// tables that have the images in them, and no archives. The same images make the same bytes.
 ///
-/// A file has its name only when it is complete, and a shard its stats only when all its files have theirs. What is there stays, unless
-/// its stats say that it is a shard of the same batch with no more images than there are now.
+/// A file has its name only when it is complete, and a shard its stats only when all its files have theirs; before the first of them has, a
+/// hidden file of the same text says whose they will be. What is there stays, unless one of the two says that it is of the same batch, with
+/// no more images than there are now.
 package final class ImageShards: Sendable {
     package struct Tally: Sendable, Equatable {
         /// Shards, how many of them are new or have new files, and how many stayed because they have images that the cache has lost.
         package var shards = 0, new = 0, kept = 0
         package var images = 0
+
     }
 
     private struct Shard: Sendable {
         let number: Int
+        let columns: [TypedColumn]
         let archive: TemporaryFile?
         /// Of JSON.
         let rows: TemporaryFile
@@ -28,20 +31,17 @@ package final class ImageShards: Sendable {
 
     private struct State: Sendable {
         var tally = Tally()
-        var layout: ShardLayout
-        /// Entries of the list that have a place.
-        var placed = 0
+        /// The one that is being written.
         var shard: Shard?
     }
 
     package let path: String
+    let options: ShardOptions
     private let folder: OpenFolder
-    private let options: ShardOptions
     private let member: String
     private let writer: ParquetProgram?
-    private let columns: [TypedColumn]
-    private let stats: ShardStats
-    private let state: Locked<State>
+    private let batch: ShardBatch
+    private let state = Locked(State())
 
     /// Checks that a folder can be written, and that there is a program for what is wanted; creates it with its parents.
     /// - Returns: the program that writes the tables; nil: they are of JSON.
@@ -59,68 +59,93 @@ package final class ImageShards: Sendable {
         return options.sidecar == .jsonl ? nil : try? ParquetProgram.find()
     }
 
-    /// * `columns`: of the tables, in their order.
     /// * `member`: what images are called.
     /// - Throws: as ``check(_:_:)``.
     package init(
-        path: String, _ options: ShardOptions, columns: [TypedColumn], member: String, of batch: ShardBatch
+        path: String, _ options: ShardOptions, member: String, of batch: ShardBatch
     ) throws(PrefetchError) {
         guard ImageFolder.make(path), let folder = OpenFolder(path) else { throw ImageFolder.refused(path, errno) }
-        (self.path, self.folder, self.options, self.member) = (path, folder, options, member)
+        (self.path, self.folder, self.options, self.member, self.batch) = (path, folder, options, member, batch)
         writer = try Self.writer(options)
-        self.columns = columns + (options.form == .parquet ? [TypedColumn(member, .bytes)] : [])
-        stats = ShardStats(batch, perShard: options.perShard)
-        state = Locked(State(layout: ShardLayout(perShard: options.perShard, files: batch.files)))
     }
 
     package var tally: Tally { state.withLock { $0.tally } }
     /// Whether the tables are Parquet.
     package var hasParquet: Bool { writer != nil }
 
-    /// Adds a line.
-    /// * `entry`: its image; nil if it has none.
-    /// * `index`: its place in the list, larger than that of the line before; those in between are lost.
-    /// * `sample`: makes of a key what is said of it.
-    /// - Throws: `cacheUnavailable` where another file has the name of one of these, `inputOutput` (74).
-    func add(_ entry: CacheEntry?, at index: Int, _ sample: (_ key: String) -> ShardSample) throws(PrefetchError) {
-        var state = state.withLock { $0 }
-        var place = state.layout.next()
-        while state.placed < index {
-            place = state.layout.next()
-            state.placed += 1
+    // MARK: A shard
+
+    /// Whether a shard is there, whole, as it would be written again; it is counted then.
+    /// * `images`: how many of its lines have one.
+    /// * `columns`: of its table; nil: any.
+    func has(_ shard: ShardLayout.Shard, images: Int, columns: [TypedColumn]?) -> Bool {
+        let name = ShardLayout.name(shard.number)
+        var (wanted, files) = (emptyStats, [name + tableEnding])
+        if let columns { wanted.columns = Self.texts(tableColumns(columns)) }
+        if options.form == .webDataset { files.append(name + ".tar") }
+        guard options.form != .tables, let known = knownStats(Self.statsName(name)), known.isOfShard(of: wanted),
+            known.count == shard.entries.count, known.successes == images,
+            columns == nil || known.columns == wanted.columns, files.allSatisfy(folder.has)
+        else { return false }
+        state.withLock { state in
+            state.tally.shards += 1
+            state.tally.images += images
         }
-        state.placed += 1
-        if let shard = state.shard, shard.number != place.shard { try close(&state) }
-        var shard: Shard
-        if let known = state.shard { shard = known } else { shard = try open(place.shard) }
-        let key = state.layout.key(place)
-        let sample = sample(key)
+        return true
+    }
+
+    /// Begins a shard; one that was begun and not completed is given up.
+    /// * `columns`: of its table, in their order.
+    /// - Throws: `inputOutput` (74).
+    func begin(_ shard: ShardLayout.Shard, _ columns: [TypedColumn]) throws(PrefetchError) {
+        func file() throws(PrefetchError) -> TemporaryFile {
+            guard let file = TemporaryFile(in: folder) else { throw failed(ShardLayout.name(shard.number), errno) }
+            return file
+        }
+        let columns = tableColumns(columns)
+        var stats = emptyStats
+        stats.columns = Self.texts(columns)
+        let begun = Shard(
+            number: shard.number, columns: columns, archive: options.form == .webDataset ? try file() : nil,
+            rows: try file(), stats: stats)
+        state.withLock { $0.shard = begun }
+    }
+
+    /// Adds the next line to the shard that was begun.
+    /// * `entry`: its image; nil if it has none.
+    /// - Throws: `inputOutput` (74).
+    func add(_ entry: CacheEntry?, _ key: String, _ sample: ShardSample) throws(PrefetchError) {
+        guard var shard = state.withLock({ $0.shard }) else { return }
         shard.stats.add(sample)
         if let entry, shard.archive != nil { try archive(entry, key, sample, &shard) }
         try row(entry, sample, &shard)
-        if entry != nil { state.tally.images += 1 }
-        state.shard = shard
-        self.state.withLock { [state] in $0 = state }
+        state.withLock { [shard] in $0.shard = shard }
     }
 
-    /// Completes the last shard.
-    /// - Throws: as ``add(_:_:)``.
-    func finish() throws(PrefetchError) {
-        var state = state.withLock { $0 }
-        try close(&state)
-        self.state.withLock { [state] in $0 = state }
+    /// Completes the shard that was begun.
+    /// - Throws: `cacheUnavailable` where another file has the name of one of its files, `inputOutput` (74).
+    func end() throws(PrefetchError) {
+        guard let shard = state.withLock({ $0.shard }) else { return }
+        let (isKept, isNew) = try publish(shard)
+        state.withLock { state in
+            state.shard = nil
+            state.tally.shards += 1
+            state.tally.images += shard.stats.successes
+            if isKept { state.tally.kept += 1 }
+            if isNew { state.tally.new += 1 }
+        }
     }
+
+    private var emptyStats: ShardStats { ShardStats(batch, perShard: options.perShard) }
+    private var tableEnding: String { writer == nil ? ".jsonl" : ".parquet" }
+
+    private func tableColumns(_ columns: [TypedColumn]) -> [TypedColumn] {
+        columns + (options.form == .parquet ? [TypedColumn(member, .bytes)] : [])
+    }
+
+    private static func texts(_ columns: [TypedColumn]) -> [String] { columns.map { "\($0.name) \($0.kind.rawValue)" } }
 
     // MARK: A line
-
-    private func open(_ number: Int) throws(PrefetchError) -> Shard {
-        func file() throws(PrefetchError) -> TemporaryFile {
-            guard let file = TemporaryFile(in: folder) else { throw failed(ShardLayout.name(number), errno) }
-            return file
-        }
-        return Shard(
-            number: number, archive: options.form == .webDataset ? try file() : nil, rows: try file(), stats: stats)
-    }
 
     private func archive(
         _ entry: CacheEntry, _ key: String, _ sample: ShardSample, _ shard: inout Shard
@@ -171,39 +196,49 @@ package final class ImageShards: Sendable {
         guard code == 0 else { throw failed(name, code) }
     }
 
-    // MARK: A shard
+    // MARK: Names
 
-    private func close(_ state: inout State) throws(PrefetchError) {
-        guard let shard = state.shard else { return }
-        state.shard = nil
-        state.tally.shards += 1
+    /// Returns whether the files stayed as they were because they have more images, and whether one of them is new.
+    private func publish(_ shard: Shard) throws(PrefetchError) -> (isKept: Bool, isNew: Bool) {
         let name = ShardLayout.name(shard.number)
-        let known = knownStats(name)
-        let isOwn = known?.isOfShard(of: stats) == true
-        if known != nil, !isOwn { throw ImageFolder.taken("\(path)/\(Self.statsName(name))") }
-        if let known, isOwn, options.form != .tables, known.successes > shard.stats.successes {
-            state.tally.kept += 1
-            return
+        let (stats, mark) = (Self.statsName(name), "." + Self.statsName(name))
+        var known = knownStats(stats)
+        if known?.isOfShard(of: shard.stats) != true {
+            if known != nil { throw ImageFolder.taken("\(path)/\(stats)") }
+            known = nil
         }
-        var isNew = false
+        if let known, options.form != .tables, known.successes > shard.stats.successes { return (true, false) }
+        var files: [(file: TemporaryFile, name: String)] = []
         if let archive = shard.archive {
             try write(TarHeader.end(shard.size), archive, name)
-            if try publish(archive, as: name + ".tar", isOwn: isOwn) { isNew = true }
+            files.append((archive, name + ".tar"))
         }
-        if let writer {
-            let table = try table(of: shard, by: writer, name)
-            if try publish(table, as: name + ".parquet", isOwn: isOwn) { isNew = true }
-        } else {
-            if try publish(shard.rows, as: name + ".jsonl", isOwn: isOwn) { isNew = true }
+        files.append(
+            (
+                try writer.map { writer throws(PrefetchError) in try table(of: shard, by: writer, name) } ?? shard.rows,
+                name + tableEnding
+            ))
+        let isOwn = known != nil || knownStats(mark)?.isOfShard(of: shard.stats) == true
+        let new = files.filter { !folder.has($0.name, sameAs: $0.file.descriptor) }
+        if !isOwn {
+            let others = options.form == .tables ? [] : [stats, mark]
+            if let taken = (new.map(\.name) + others).first(where: folder.has) {
+                throw ImageFolder.taken("\(path)/\(taken)")
+            }
         }
-        if options.form != .tables, isNew || known?.hasCounts(of: shard.stats) != true {
-            // The names of the other files are on the disk before this one is.
-            guard fsync(folder.descriptor) == 0 else { throw failed(name, errno) }
-            guard let file = TemporaryFile(in: folder) else { throw failed(name, errno) }
-            try write(shard.stats.bytes, file, name)
-            if try publish(file, as: Self.statsName(name), isOwn: isOwn) { isNew = true }
+        if options.form == .tables || (new.isEmpty && known?.hasCounts(of: shard.stats) == true) {
+            for (file, name) in new { try publish(file, as: name, replaces: isOwn) }
+            return (false, !new.isEmpty)
         }
-        if isNew { state.tally.new += 1 }
+        guard let text = TemporaryFile(in: folder) else { throw failed(stats, errno) }
+        try write(shard.stats.bytes, text, stats)
+        try publish(text, as: mark, replaces: isOwn)
+        for (file, name) in new { try publish(file, as: name, replaces: isOwn) }
+        // The names of the other files are on the disk before this one is.
+        guard fsync(folder.descriptor) == 0, renameat(folder.descriptor, mark, folder.descriptor, stats) == 0 else {
+            throw failed(stats, errno)
+        }
+        return (false, true)
     }
 
     /// The rows as Parquet.
@@ -213,31 +248,23 @@ package final class ImageShards: Sendable {
         guard let file = TemporaryFile(in: folder) else { throw failed(name, errno) }
         guard lseek(shard.rows.descriptor, 0, SEEK_SET) == 0 else { throw failed(name, errno) }
         let code = try writer.write(
-            columns, rows: shard.rows.descriptor, longest: shard.longestRow, to: file.descriptor,
+            shard.columns, rows: shard.rows.descriptor, longest: shard.longestRow, to: file.descriptor,
             called: "\(path)/\(name).parquet")
         guard code == 0 else { throw failed(name + ".parquet", code) }
         return file
     }
 
-    /// Returns whether it was not there.
-    private func publish(
-        _ file: TemporaryFile, as name: String, isOwn: Bool
-    ) throws(PrefetchError) -> Bool {
+    private func publish(_ file: TemporaryFile, as name: String, replaces: Bool) throws(PrefetchError) {
         guard fsync(file.descriptor) == 0 else { throw failed(name, errno) }
-        var code = file.publish(as: name)
-        if code == EEXIST {
-            if folder.has(name, sameAs: file.descriptor) { return false }
-            guard isOwn else { throw ImageFolder.taken("\(path)/\(name)") }
-            code = file.publish(replacing: name)
-        }
+        let code = replaces ? file.publish(replacing: name) : file.publish(as: name)
+        if code == EEXIST { throw ImageFolder.taken("\(path)/\(name)") }
         guard code == 0 else { throw failed(name, code) }
-        return true
     }
 
     private static func statsName(_ name: String) -> String { name + "_stats.json" }
 
     private func knownStats(_ name: String) -> ShardStats? {
-        folder.bytes(of: Self.statsName(name), most: 1 << 20).flatMap { ShardStats($0) }
+        folder.bytes(of: name, most: 1 << 20).flatMap { ShardStats($0) }
     }
 
     private func failed(_ name: String, _ code: Int32) -> PrefetchError {

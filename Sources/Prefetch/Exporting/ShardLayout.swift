@@ -1,50 +1,68 @@
+/// How far a list is known.
+struct ListExtent: Sendable, Equatable {
+    /// Entries that were read.
+    var entries: Int
+    /// Entries of each file that was read to its end; empty if the list is one file.
+    var files: [Int]
+    /// Whether there are no more.
+    var hasEnded: Bool
+}
+
+extension ListExtent {
+    init(_ reading: ListStream.Reading) {
+        self.init(entries: reading.total, files: reading.parts.map(\.total), hasEnded: reading.hasEnded)
+    }
+}
+
 /// How lines are spread over shards, and what they are called: as img2dataset 1.47 does it, so that what reads its results reads these. A shard is
 /// a range of lines and ends at the end of each file of the list; the key of a line is the number of its shard, followed by its place in the shard.
 struct ShardLayout: Sendable {
-    /// One line's place.
-    struct Place: Sendable, Equatable {
-        var shard: Int
-        /// From 0.
-        var index: Int
+    struct Shard: Sendable, Equatable {
+        var number: Int
+        /// Among the entries of the list.
+        var entries: Range<Int>
     }
 
     private static let shardDigits = 5
 
     private let perShard: Int
     private let indexDigits: Int
-    /// Lines that are left of each file, the last file first; the last shard of all ends with the list.
-    private var files: [Int]
-    private var place = Place(shard: 0, index: 0)
+    private var number = 0
+    private var start = 0
+    /// Files that have ended before `start`, and their entries.
+    private var file = 0, fileStart = 0
 
     /// * `perShard`: lines, at least 1.
-    /// * `files`: lines with an entry of each file of the list; empty if it is one.
-    init(perShard: Int, files: [Int]) {
+    init(perShard: Int) {
         self.perShard = max(1, perShard)
-        self.files = files.reversed()
         var (digits, limit) = (0, 1)
         while limit < self.perShard { (digits, limit) = (digits + 1, limit * 10) }
         indexDigits = digits
     }
 
-    /// The place of the next line.
-    mutating func next() -> Place {
-        while let left = files.last, left == 0 {
-            files.removeLast()
-            if place.index > 0 { place = Place(shard: place.shard + 1, index: 0) }
+    /// The next shard; nil if it is not known yet which lines it has, or if there is none.
+    /// * `list`: never less than before.
+    mutating func next(of list: ListExtent) -> Shard? {
+        while file < list.files.count, fileStart + list.files[file] <= start {
+            fileStart += list.files[file]
+            file += 1
         }
-        if place.index == perShard { place = Place(shard: place.shard + 1, index: 0) }
-        if !files.isEmpty { files[files.count - 1] -= 1 }
-        defer { place.index += 1 }
-        return place
+        // The last shard ends with the list.
+        let limit = file < list.files.count ? fileStart + list.files[file] : list.hasEnded ? list.entries : Int.max
+        let end = min(start + perShard, limit)
+        guard end > start, end <= list.entries else { return nil }
+        defer { (number, start) = (number + 1, end) }
+        return Shard(number: number, entries: start..<end)
     }
 
     /// `00007`.
     static func name(_ shard: Int) -> String { padded(shard, shardDigits) }
 
     /// `000070042`: a number, unique over all shards.
-    func key(_ place: Place) -> String {
+    func key(_ shard: Shard, at index: Int) -> String {
         let scale = (0..<indexDigits).reduce(1) { scale, _ in scale * 10 }
-        return Self.padded(place.shard * scale + place.index, Self.shardDigits + indexDigits)
+        let place = index - shard.entries.lowerBound
+        return Self.padded(shard.number * scale + place, Self.shardDigits + indexDigits)
     }
 
     private static func padded(_ number: Int, _ width: Int) -> String {
@@ -101,16 +119,14 @@ package struct ShardBatch: Sendable {
     var id: String
     /// How images were changed before they were stored; empty: not.
     var images: String
-    /// Lines of each file of the list; empty if it is one.
-    var files: [Int]
-    /// Milliseconds since 1970.
-    var start: Int, end: Int
+    /// Milliseconds since 1970; nil: not over yet.
+    var start: Int, end: Int?
 
     /// * `chain`: the batch and its retries.
     package init(_ chain: BatchChain) {
-        (id, files) = (chain.root.id, chain.root.listFiles)
+        id = chain.root.id
         images = chain.root.options.variant?.transformerKey ?? ""
-        (start, end) = (chain.root.created, chain.newest.ended)
+        (start, end) = (chain.root.created, chain.newest.ended > 0 ? chain.newest.ended : nil)
     }
 }
 
@@ -136,5 +152,22 @@ package struct ShardSample: Sendable {
 
     package init(_ status: Status, _ message: String?, json: [UInt8], row: [UInt8], caption: [UInt8]?) {
         (self.status, self.message, self.json, self.row, self.caption) = (status, message, json, row, caption)
+    }
+}
+
+/// What the shards of a list say of its lines.
+package struct ShardForm: Sendable {
+    /// Of the table, in their order.
+    package var columns: [TypedColumn]
+    /// The list's column with the captions; nil if it has none.
+    package var caption: String?
+    /// Makes what is said of a line with a key; nothing in it may differ from one time to the next.
+    package var sample: @Sendable (ExportedLine, _ key: String) -> ShardSample
+
+    package init(
+        _ columns: [TypedColumn], caption: String?,
+        sample: @escaping @Sendable (ExportedLine, _ key: String) -> ShardSample
+    ) {
+        (self.columns, self.caption, self.sample) = (columns, caption, sample)
     }
 }

@@ -1,4 +1,5 @@
 internal import FoundationEssentials
+internal import WebImage
 
 /// `00000_stats.json`: the counts of a shard, under img2dataset's names. It gets its name last: a shard with it is whole.
 struct ShardStats: Codable, Equatable {
@@ -15,16 +16,18 @@ struct ShardStats: Codable, Equatable {
     var statusDict: [String: Int] = [:]
     /// The batch whose lines these are, lines of a shard, and how its images were changed.
     var batch: String, perShard: Int, images: String
+    /// The table's, each with its type.
+    var columns: [String] = []
 
     private enum CodingKeys: String, CodingKey {
         case count, successes, failedToDownload = "failed_to_download", failedToResize = "failed_to_resize", duration
         case startTime = "start_time", endTime = "end_time", statusDict = "status_dict", batch
-        case perShard = "per_shard", images
+        case perShard = "per_shard", images, columns
     }
 
     init(_ batch: ShardBatch, perShard: Int) {
         (self.batch, self.perShard, images) = (batch.id, perShard, batch.images)
-        let (start, end) = (batch.start, batch.end)
+        let (start, end) = (batch.start, batch.end ?? Int(WallClock.now * 1000))
         startTime = Double(start) / 1000
         endTime = Double(max(start, end)) / 1000
         duration = Double(max(0, end - start)) / 1000
@@ -59,6 +62,6 @@ struct ShardStats: Codable, Equatable {
 
     /// Whether the lines ended in the same way.
     func hasCounts(of other: ShardStats) -> Bool {
-        isOfShard(of: other) && count == other.count && statusDict == other.statusDict
+        isOfShard(of: other) && count == other.count && statusDict == other.statusDict && columns == other.columns
     }
 }

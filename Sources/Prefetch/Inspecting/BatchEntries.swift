@@ -84,6 +84,17 @@ package struct BatchEntries: Sendable {
     /// The batch is sealed.
     func finish() { if case .stream(let stream) = source { stream.finish() } }
 
+    /// Reads the lines of a list; nil of a retry.
+    /// - Throws: `notFound`, `unreadableList`.
+    func reader() throws(PrefetchError) -> EntryReader? {
+        switch source {
+        case .list(let list): try EntryReader(path: list.path)
+        case .stream(let stream): stream.entries()
+        case .lines(let found, _): try EntryReader(path: found.path, pieces: found.pieces)
+        case .skipped: nil
+        }
+    }
+
     /// Calls `body` with each entry from index `first` on, until it returns false.
     /// - Throws: errors of `body`; `unreadableList`, `redisUnavailable` if the entries cannot be read (any more).
     package func forEach(

@@ -40,6 +40,12 @@ final class EntryReader {
         if let first = pieces.first { try begin(first) }
     }
 
+    /// Reads a list that may still get lines at its end.
+    init(_ lines: OpenedList, called name: String) {
+        reader = LineReader(lines, called: name)
+        pieces = [.whole]
+    }
+
     private func begin(_ piece: ListPiece) throws(PrefetchError) {
         if let offset = piece.offset { try reader.seek(to: offset, line: piece.line) }
     }
@@ -78,7 +84,7 @@ final class EntryReader {
 
     /// Makes the entry of an index the next one.
     /// - Returns: false if there are fewer.
-    private func seek(to target: Int) throws(PrefetchError) -> Bool {
+    func seek(to target: Int) throws(PrefetchError) -> Bool {
         guard let home = pieces.firstIndex(where: { $0.indices.contains(target) }) else { return false }
         let first = pieces[home].indices.lowerBound
         let mark = marks[..<firstMark(behind: target)].last.flatMap { $0.index >= first ? $0 : nil }

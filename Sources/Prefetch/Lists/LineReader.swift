@@ -61,7 +61,11 @@ struct LineReader: ~Copyable {
     /// Continues at the start of a line.
     /// - Throws: `unreadableList` if the file is not seekable.
     mutating func seek(to offset: Int, line: Int) throws(PrefetchError) {
-        guard lseek(file, offset, SEEK_SET) == offset else { throw Self.failure(errno) }
+        if place != nil {
+            place = offset
+        } else if lseek(file, offset, SEEK_SET) != offset {
+            throw Self.failure(errno)
+        }
         (base, start, end, atEnd) = (offset, 0, 0, false)
         lineNumber = line - 1
     }

@@ -19,6 +19,8 @@ package final class ListStream: Sendable {
         package var lineOptions: WebImageOptions
         /// The files that were read to their end.
         package var parts: [Part]
+        /// Whether all were.
+        var hasEnded: Bool
     }
 
     /// A file of the list that was read to its end.
@@ -141,6 +143,9 @@ package final class ListStream: Sendable {
 
     /// What was read so far.
     package var reading: Reading { state.withLock { $0.checks.reading } }
+
+    /// Reads its entries again; nil before it is kept.
+    func entries() -> EntryReader? { state.withLock { $0.lines }.map { EntryReader($0, called: name) } }
 
     /// How many entries it will have, as far as its length tells; nil of a pipe.
     var estimate: Int? {

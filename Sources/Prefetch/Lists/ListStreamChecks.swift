@@ -22,7 +22,8 @@ struct ListStreamChecks {
     }
 
     var reading: ListStream.Reading {
-        ListStream.Reading(total: total, lines: lines, lineOptions: lineOptions, parts: ended)
+        ListStream.Reading(
+            total: total, lines: lines, lineOptions: lineOptions, parts: ended, hasEnded: part == beginnings.count)
     }
 
     /// What the current file is called.

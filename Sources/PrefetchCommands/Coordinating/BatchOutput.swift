@@ -12,6 +12,9 @@ struct BatchOutput: Sendable {
     var readOnly: [String] = []
     /// Manifests of the same batch from other machines.
     var merged: [String] = []
+    /// Of shards: whether those of a run are left as they are, and how many of them it has written before its end.
+    var isAfterRun = false
+    var written = 0
 
     /// Writes the newest results of the chain that a batch belongs to.
     /// - Throws: `notFound`, `unreadableList`, `cacheUnavailable`, `inputOutput`, `redisUnavailable`, `stopped`.
@@ -123,22 +126,47 @@ struct BatchOutput: Sendable {
         Console.note(text)
     }
 
+    /// Writes shards of the batch of a run while it runs, until all are written or the task is cancelled; returns how many are new.
+    /// * `list`: as of ``ShardExport/follow(_:)``.
+    func follow(_ id: String, _ list: ListStream, isFed: Bool, to target: Target) async throws(PrefetchError) -> Int {
+        guard case .shards(let path, let options) = target else { return 0 }
+        let chain = try await BatchChain.read(id, queue: queue)
+        let export = try await BatchExport(chain, queue: queue, cache: try cache.forReading(readOnly), list: list)
+        let (shards, writer) = try shards(path, options, export, chain)
+        do throws(PrefetchError) { try await writer.follow(isFed ? nil : list) } catch {
+            if error.kind != .stopped { throw error }
+        }
+        return shards.tally.new
+    }
+
+    private func shards(
+        _ path: String, _ options: ShardOptions, _ export: BatchExport, _ chain: BatchChain
+    ) throws(PrefetchError) -> (ImageShards, ShardExport) {
+        let member = Self.member(options, chain)
+        let shards = try ImageShards(path: path, options, member: member, of: ShardBatch(chain))
+        let writer = ShardExport(chain, queue: queue, export: export, into: shards) { columns throws(PrefetchError) in
+            let caption = try BatchExport.captionColumn(options.captionColumn, among: columns.map(\.name))
+            let text = ShardText(columns, caption: caption, image: member)
+            return ShardForm(text.columns, caption: caption) { text.sample($0, key: $1) }
+        }
+        return (shards, writer)
+    }
+
+    private static func member(_ options: ShardOptions, _ chain: BatchChain) -> String {
+        let format = chain.root.options.variant?.format ?? .jpeg
+        return options.imageMember ?? (format == .jpeg ? "jpg" : format.fileExtension)
+    }
+
     private func fill(
         _ path: String, _ options: ShardOptions, _ export: BatchExport, _ chain: BatchChain
     ) async throws(PrefetchError) {
-        let columns = try await export.columns()
-        let caption = try BatchExport.captionColumn(options.captionColumn, among: columns.map(\.name))
-        let format = chain.root.options.variant?.format ?? .jpeg
-        let member = options.imageMember ?? (format == .jpeg ? "jpg" : format.fileExtension)
-        let text = ShardText(columns, caption: caption, image: member)
-        let shards = try ImageShards(
-            path: path, options, columns: text.columns, member: member, of: ShardBatch(chain))
-        try await export.fill(shards) { text.sample($0, key: $1) }
+        let (shards, writer) = try shards(path, options, export, chain)
+        let caption = try await writer.writeAll(trustsStats: isAfterRun).caption
         let tally = shards.tally
         let shown = TerminalText.escaped(path)
         Console.note(
             "\(shown): \(Wording.count(tally.images, "image")) in \(Wording.count(tally.shards, "shard")), "
-                + "\(Wording.count(tally.new)) of them new"
+                + "\(Wording.count(tally.new + written)) of them new"
                 + (caption.map { "; captions from the column \(TerminalText.escaped($0))" } ?? ""))
         if tally.kept > 0 {
             Console.note(
@@ -152,7 +180,7 @@ struct BatchOutput: Sendable {
                 "note: there is no duckdb, so the tables beside the archives are .jsonl; with one (pip install duckdb-cli): "
                     + "export \(Target.shards(path, tables).words)")
         }
-        if member == ShardOptions.ownMember {
+        if Self.member(options, chain) == ShardOptions.ownMember {
             Console.note("note: readers that want one name for all images leave out those of another format")
         }
     }

@@ -13,6 +13,8 @@ struct BatchRun: Sendable {
     let source: BatchSource
     /// Prints its own summary of the ended batch, and returns the exit code.
     var report: (@Sendable (PrefetchQueue, BatchStatus) async throws -> Int32)?
+    /// Shards that were written while it ran.
+    private let written = Locked(0)
 
     init(settings: RunSettings, cache: RunCache, source: BatchSource) {
         (self.settings, self.cache, self.source) = (settings, cache, source)
@@ -130,7 +132,9 @@ struct BatchRun: Sendable {
     }
 
     private func output(_ queue: PrefetchQueue) -> BatchOutput {
-        BatchOutput(queue: queue, cache: .open(cache.disk))
+        var output = BatchOutput(queue: queue, cache: .open(cache.disk))
+        (output.isAfterRun, output.written) = (true, written.withLock { $0 })
+        return output
     }
 
     /// Runs the workers, feeds, follows and watches for signals until one of them ends the run; then no worker is left.
@@ -201,6 +205,12 @@ struct BatchRun: Sendable {
                 await supervisor.waitForEnd()
                 return .over
             }
+            for target in settings.outputs {
+                group.addTask {
+                    await writeShards(of: batch, queue, to: target)
+                    return .goOn
+                }
+            }
             group.addTask {
                 await redisFailure.noted.wait()
                 return redisFailure.error.map { .failed($0) } ?? .goOn
@@ -220,6 +230,17 @@ struct BatchRun: Sendable {
                 }
             }
             return nil
+        }
+    }
+
+    /// Those that are not written while the batch runs are at its end.
+    private func writeShards(of batch: OpenBatch, _ queue: PrefetchQueue, to target: BatchOutput.Target) async {
+        guard let (list, isFed) = batch.list else { return }
+        do throws(PrefetchError) {
+            let new = try await output(queue).follow(batch.id, list, isFed: isFed, to: target)
+            written.withLock { $0 += new }
+        } catch {
+            Console.note("note: shards are written at the end: \(error.message)")
         }
     }
 

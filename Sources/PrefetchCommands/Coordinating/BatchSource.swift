@@ -9,6 +9,8 @@ struct OpenBatch: Sendable {
     let total: Int
     /// Whether none of its URLs had ended when it was opened.
     var isFresh = false
+    /// The list that it is fed from, and whether all of it is queued; nil of a retry.
+    var list: (stream: ListStream, isFed: Bool)?
     /// Feeds until the batch is sealed; the closure is called with the reason of each wait.
     let feed: @Sendable (_ waiting: @Sendable (ListFeeder.Wait) -> Void) async throws(PrefetchError) -> ListFeeder.End
 }
@@ -37,13 +39,15 @@ enum BatchSource: Sendable {
                 list.join(unfinished.status, isFed: isFed)
                 feeder.hasGrown = unfinished.hasGrown
                 return .batch(
-                    OpenBatch(id: id, total: list.reading.total) { [feeder] waiting async throws(PrefetchError) in
+                    OpenBatch(id: id, total: list.reading.total, list: (list, isFed)) {
+                        [feeder] waiting async throws(PrefetchError) in
                         isFed ? .sealed : try await feeder.feed(id, waiting: waiting)
                     })
             }
             let id = try await BatchSubmission(queue: queue, list: list, settings: settings, cache: .open(cache)).open()
             return .batch(
-                OpenBatch(id: id, total: list.reading.total) { [feeder] waiting async throws(PrefetchError) in
+                OpenBatch(id: id, total: list.reading.total, list: (list, false)) {
+                    [feeder] waiting async throws(PrefetchError) in
                     try await feeder.feed(id, waiting: waiting)
                 })
         case .skipped(let name, let given, let changes):

@@ -65,7 +65,7 @@ struct ShardArguments: ParsableArguments {
 
 extension ShardOptions.Sidecar: ExpressibleByArgument {}
 
-/// What `run` and `retry` write at the end of the batch.
+/// What `run` and `retry` write at the end of the batch, and shards before it.
 struct OutputArguments: ParsableArguments {
     /// What a folder of images looks like.
     enum Format: String, CaseIterable, ExpressibleByArgument {
@@ -77,7 +77,9 @@ struct OutputArguments: ParsableArguments {
 
     @OptionGroup var replacing: ReplacingOptions
 
-    @Option(help: .folder("Write the images to this folder at the end."), completion: .directory)
+    @Option(
+        help: .folder("Write the images to this folder at the end; of a run, each shard once it is complete."),
+        completion: .directory)
     var out: String?
 
     @Option(

@@ -5,16 +5,36 @@ import Testing
 
 @Suite("Layout of shards")
 struct ShardLayoutTests {
+    private func shards(
+        _ layout: inout ShardLayout, _ entries: Int, _ files: [Int] = [], isEnd: Bool = true
+    ) -> [String] {
+        var found: [String] = []
+        while let shard = layout.next(of: ListExtent(entries: entries, files: files, hasEnded: isEnd)) {
+            found.append("\(shard.number):\(shard.entries)")
+        }
+        return found
+    }
+
     @Test("A shard is so many lines, and ends with its file")
     func places() {
-        var layout = ShardLayout(perShard: 3, files: [4, 0, 2, 3])
-        let places = (0..<11).map { _ in layout.next() }
+        var layout = ShardLayout(perShard: 3)
         // The files say nothing of the last two lines: the list has grown.
-        #expect(
-            places.map { "\($0.shard):\($0.index)" }
-                == ["0:0", "0:1", "0:2", "1:0", "2:0", "2:1", "3:0", "3:1", "3:2", "4:0", "4:1"])
-        var one = ShardLayout(perShard: 2, files: [])
-        #expect((0..<5).map { _ in one.next().shard } == [0, 0, 1, 1, 2])
+        #expect(shards(&layout, 11, [4, 0, 2, 3]) == ["0:0..<3", "1:3..<4", "2:4..<6", "3:6..<9", "4:9..<11"])
+        var one = ShardLayout(perShard: 2)
+        #expect(shards(&one, 5) == ["0:0..<2", "1:2..<4", "2:4..<5"])
+        var empty = ShardLayout(perShard: 2)
+        #expect(shards(&empty, 0) == [])
+    }
+
+    @Test("While a list is read, a shard is known once its last line is, or the end of its file")
+    func reading() {
+        var layout = ShardLayout(perShard: 3)
+        #expect(shards(&layout, 2, isEnd: false) == [])
+        #expect(shards(&layout, 4, isEnd: false) == ["0:0..<3"])
+        #expect(shards(&layout, 5, [4], isEnd: false) == ["1:3..<4"])
+        #expect(shards(&layout, 7, [4, 2], isEnd: false) == ["2:4..<6"])
+        #expect(shards(&layout, 7, [4, 2], isEnd: false) == [])
+        #expect(shards(&layout, 7, [4, 2, 1]) == ["3:6..<7"])
     }
 
     @Test(
@@ -24,8 +44,8 @@ struct ShardLayoutTests {
             (9, 1, 8, "000018"), (10, 1, 9, "000019"), (11, 1, 10, "0000110"), (10_000, 123_456, 1, "1234560001"),
         ])
     func keys(perShard: Int, shard: Int, index: Int, key: String) {
-        #expect(
-            ShardLayout(perShard: perShard, files: []).key(ShardLayout.Place(shard: shard, index: index)) == key)
+        let place = ShardLayout.Shard(number: shard, entries: 500..<501 + index)
+        #expect(ShardLayout(perShard: perShard).key(place, at: 500 + index) == key)
     }
 
     @Test("A column has the kind of all its values")

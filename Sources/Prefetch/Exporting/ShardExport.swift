@@ -1,0 +1,145 @@
+internal import Redis
+internal import WebImage
+
+/// Puts the lines of a list into shards: all of them, or each shard as soon as its last line has ended.
+package struct ShardExport: Sendable {
+    private static let pollTime = Duration.milliseconds(500)
+    /// Outcomes that are read at a time to see whether they are there.
+    private static let step = 4_096
+
+    private let chain: BatchChain
+    private let queue: PrefetchQueue
+    private let export: BatchExport
+    private let shards: ImageShards
+    private let form: @Sendable ([TypedColumn]) throws(PrefetchError) -> ShardForm
+
+    /// * `form`: what is said of lines with these columns.
+    package init(
+        _ chain: BatchChain, queue: PrefetchQueue, export: BatchExport, into shards: ImageShards,
+        form: @escaping @Sendable ([TypedColumn]) throws(PrefetchError) -> ShardForm
+    ) {
+        (self.chain, self.queue, self.export, self.shards, self.form) = (chain, queue, export, shards, form)
+    }
+
+    /// Writes all shards; returns what they say of lines.
+    /// * `trustsStats`: whether a shard is left as it is by what its stats say; its files are compared otherwise.
+    /// - Throws: what ``ImageShards`` and `form` throw, `inputOutput` where the cache cannot be read, `stopped` where the task is cancelled.
+    package func writeAll(trustsStats: Bool) async throws(PrefetchError) -> ShardForm {
+        let form = try form(try await export.columns())
+        var layout = ShardLayout(perShard: shards.options.perShard)
+        let list = ListExtent(entries: chain.root.total, files: chain.root.listFiles, hasEnded: true)
+        let entries = try reader()
+        var cursor = export.results.cursor()
+        while let shard = layout.next(of: list) {
+            var behind = cursor
+            if trustsStats, shards.has(shard, images: try await behind.pass(shard.entries.count), columns: form.columns)
+            {
+                cursor = behind
+            } else {
+                try await write(shard, layout, form, entries, &cursor)
+            }
+        }
+        return form
+    }
+
+    /// Writes each shard once its lines have ended, until all are written or the task is cancelled: the columns of its table are those
+    /// of the lines so far.
+    /// * `list`: what the batch, which has no retries, is fed from; nil: it was fed before.
+    /// - Throws: as ``writeAll(trustsStats:)``, `redisUnavailable`.
+    package func follow(_ list: ListStream?) async throws(PrefetchError) {
+        let fed = ListExtent(entries: chain.root.total, files: chain.root.listFiles, hasEnded: true)
+        var layout = ShardLayout(perShard: shards.options.perShard)
+        var open: [OpenShard] = []
+        let entries = try reader()
+        var columns = ListColumns()
+        while true {
+            let extent = list.map { ListExtent($0.reading) } ?? fed
+            while let shard = layout.next(of: extent) { open.append(OpenShard(shard: shard)) }
+            var rest: [OpenShard] = []
+            for var shard in open {
+                guard try await hasEnded(&shard) else {
+                    rest.append(shard)
+                    continue
+                }
+                try await write(shard.shard, layout, &columns, entries)
+            }
+            open = rest
+            if open.isEmpty, extent.hasEnded { return }
+            do { try await Task.sleep(for: Self.pollTime) } catch { return }
+        }
+    }
+
+    /// A shard some lines of which may be open.
+    private struct OpenShard {
+        let shard: ShardLayout.Shard
+        /// Those before this one have ended.
+        var ended = 0
+    }
+
+    private func hasEnded(_ shard: inout OpenShard) async throws(PrefetchError) -> Bool {
+        let all = shard.shard.entries
+        while shard.ended < all.count {
+            let first = all.lowerBound + shard.ended
+            let range = first..<min(all.upperBound, first + Self.step)
+            let codes: [UInt8]
+            do throws(RedisError) { codes = try await queue.results.outcomes(of: chain.root.id, range: range) } catch {
+                throw PrefetchError(error)
+            }
+            let ended = codes.prefix { $0 != 0 }.count
+            shard.ended += ended
+            if ended < range.count { return false }
+        }
+        return true
+    }
+
+    /// - Throws: `notFound`, `unreadableList`.
+    private func reader() throws(PrefetchError) -> EntryReader {
+        guard let reader = try export.results.entries.reader() else {
+            throw PrefetchError(
+                .notFound, "\(chain.root.id) retries a batch that Redis no longer has",
+                hint: "submit the lines again that are still wanted")
+        }
+        return reader
+    }
+
+    /// Writes a shard of a batch without retries, unless it is there.
+    private func write(
+        _ shard: ShardLayout.Shard, _ layout: ShardLayout, _ columns: inout ListColumns, _ entries: EntryReader
+    ) async throws(PrefetchError) {
+        var cursor = export.results.cursor(at: shard.entries.lowerBound)
+        guard !shards.has(shard, images: try await cursor.pass(shard.entries.count), columns: nil) else { return }
+        guard try entries.seek(to: shard.entries.lowerBound) else { return }
+        for _ in shard.entries {
+            guard let entry = try entries.next() else { return }
+            columns.add(entry)
+        }
+        // Where no line so far has the column with the captions, it is written at the end.
+        guard let form = try? form(columns.all) else { return }
+        cursor = export.results.cursor(at: shard.entries.lowerBound)
+        try await write(shard, layout, form, entries, &cursor)
+    }
+
+    private func write(
+        _ shard: ShardLayout.Shard, _ layout: ShardLayout, _ form: ShardForm, _ entries: EntryReader,
+        _ cursor: inout ResultCursor
+    ) async throws(PrefetchError) {
+        guard try entries.seek(to: shard.entries.lowerBound) else { return }
+        try shards.begin(shard, form.columns)
+        var group: [BatchResults.Line] = []
+        func add() async throws(PrefetchError) {
+            try await export.exported(group) { [shards] line, entry throws(PrefetchError) in
+                let key = layout.key(shard, at: line.result.index)
+                try shards.add(entry, key, form.sample(line, key))
+            }
+            group.removeAll(keepingCapacity: true)
+        }
+        for _ in shard.entries {
+            guard let entry = try entries.next() else { break }
+            let line = try await cursor.next(entry)
+            if !entry.isLost { group.append(line) }
+            if group.count == BatchExport.groupSize { try await add() }
+        }
+        try await add()
+        try await export.run { [shards] () throws(PrefetchError) in try shards.end() }
+    }
+}

@@ -1,0 +1,116 @@
+import Glibc
+import Origin
+import TestSupport
+import Testing
+
+@testable import WebImage
+
+@Suite("Shards of a run that goes on", .timeLimit(.minutes(5)))
+struct RunningShardsTests: FolderSuite {
+    let folder = TemporaryDirectory()
+    private let origin: OriginServer
+
+    init() throws {
+        origin = try OriginServer()
+        for index in 0..<60 {
+            let body = GeneratedImage.jpeg(seed: UInt64(index % 7), width: 24, height: 8)
+            origin.route("/\(index).jpg", OriginResponse(body: body))
+        }
+    }
+
+    private func line(_ index: Int, _ more: String = "") -> String {
+        "{\"url\":\"\(origin.url("/\(index).jpg"))\",\"caption\":\"image \(index)\"\(more)}"
+    }
+
+    private func run(_ files: [String], _ out: String, _ more: [String] = []) -> [String] {
+        ["run"] + files
+            + [
+                "--cache", folder.path("cache"), "--allow-net", "127.0.0.0/8", "-n", "2", "--format", "webdataset",
+                "--per-shard", "10", "--sidecar", "jsonl", "--out", folder.path(out),
+            ] + more
+    }
+
+    private func export(_ out: String) -> [String] {
+        [
+            "export", "--cache", folder.path("cache"), "--format", "webdataset", "--per-shard", "10", "--sidecar",
+            "jsonl", "--out", folder.path(out),
+        ]
+    }
+
+    private func hold(_ path: String) {
+        var held = OriginResponse(body: GeneratedImage.jpeg(seed: 1, width: 24, height: 8))
+        held.fault = .stallBeforeHeader
+        origin.route(path, held)
+    }
+
+    private func names(_ out: String) -> [String] {
+        folder.contents().filter { $0.hasPrefix("\(out)/") && $0 != "\(out)/" }.map {
+            String($0.dropFirst(out.count + 1))
+        }
+    }
+
+    private func waitForShards(_ numbers: some Sequence<Int>, of run: ChildProcess) async throws {
+        let paths = numbers.map { "out/0000\($0)_stats.json" }
+        try await until { !run.isRunning || paths.allSatisfy { folder.read($0) != nil } }
+        #expect(run.isRunning, "\(run)")
+    }
+
+    private func text(_ path: String) -> String { String(decoding: folder.read(path) ?? [], as: UTF8.self) }
+
+    @Test("A shard is written as soon as its last line has ended, and a run that is killed goes on with the rest")
+    func during() async throws {
+        hold("/3.jpg")
+        let file = list((0..<60).map { line($0, "") })
+        let first = try await coord(run([file], "out"))
+        try await waitForShards(1...5, of: first)
+        #expect(names("out").allSatisfy { !$0.contains("00000") } && names("out").count == 15)
+        let early = folder.read("out/00004.tar")
+        first.signal(SIGKILL)
+        #expect(await first.wait() == .signalled(SIGKILL))
+        origin.release("/3.jpg")
+        try await ran(
+            run([file], "out"), says: "60 images in 6 shards, 1 of them new; captions from the column caption")
+        #expect(names("out").count == 18 && folder.read("out/00004.tar") == early)
+        try await ran(export("again"), says: "60 images in 6 shards, 6 of them new")
+        for name in names("out") where !name.hasSuffix("_stats.json") {
+            #expect(folder.read("out/\(name)") == folder.read("again/\(name)"), "\(name)")
+        }
+        try await ran(export("out"), says: "6 shards, 0 of them new")
+    }
+
+    @Test("Of several files a shard is known at the end of each, and columns that come late are in all tables")
+    func files() async throws {
+        hold("/19.jpg")
+        let files = [
+            list((0..<15).map { line($0, $0 == 14 ? ",\"late\":1.5" : "") }, "a.jsonl"),
+            list((15..<30).map { line($0, ",\"late\":\($0)") }, "b.jsonl"),
+        ]
+        let child = try await coord(run(files, "out", ["--keep-columns", "late"]))
+        try await waitForShards([0, 1, 3], of: child)
+        #expect(!text("out/00000.jsonl").contains("late") && text("out/00003.jsonl").contains("\"late\":29"))
+        #expect(text("out/00001.jsonl").split(separator: "\n").count == 5)
+        origin.release("/19.jpg")
+        #expect(await child.wait() == .exited(0), "\(child.stderr)")
+        let lines = (0..<4).flatMap { text("out/0000\($0).jsonl").split(separator: "\n") }
+        #expect(lines.count == 30 && lines.allSatisfy { $0.hasPrefix("{\"late\":") })
+        #expect(names("out").count == 12)
+        try await ran(export("out"), says: "30 images in 4 shards, 0 of them new")
+    }
+
+    @Test("A shard whose writer was killed between its files is completed; without the mark its files are another's")
+    func interrupted() async throws {
+        try await ran(run([list((0..<20).map { line($0) })], "out", ["-q"]))
+        let whole = folder.read("out/00001.tar")
+        func tear() throws {
+            folder.write([1, 2, 3], to: "out/00001.tar")
+            try #require(rename(folder.path("out/00001_stats.json"), folder.path("out/.00001_stats.json")) == 0)
+        }
+        try tear()
+        try await ran(export("out"), says: "20 images in 2 shards, 1 of them new")
+        #expect(folder.read("out/00001.tar") == whole && names("out").count == 6)
+        try tear()
+        unlink(folder.path("out/.00001_stats.json"))
+        try await ran(export("out"), exits: 73, says: "00001.tar is there already")
+        #expect(folder.read("out/00001.tar") == [1, 2, 3])
+    }
+}

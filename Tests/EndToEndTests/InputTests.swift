@@ -167,4 +167,20 @@ struct InputTests: FolderSuite {
         )
         #expect(terminal.stdout.contains("name a file: -o report.html") && terminal.stdout.hasSuffix("78\n"))
     }
+
+    @Test(
+        "An address is no list: what fetches it is named",
+        arguments: [
+            (
+                "https://example.org/a%20list.parquet?x=1",
+                "curl -fL --remote-name 'https://example.org/a%20list.parquet?x=1'"
+            ),
+            ("s3://bucket/list.txt", "aws s3 cp 's3://bucket/list.txt' ."),
+            ("hf://datasets/a/b/c.parquet", "hf download"),
+        ])
+    func address(_ address: String, command: String) async throws {
+        let run = try await ended(["run", address, "--cache", folder.path("cache")])
+        #expect(await run.wait() == .exited(66) && run.stderr.contains("is an address"), "\(run.stderr)")
+        #expect(run.stderr.contains("fetch it first: \(command)"), "\(run.stderr)")
+    }
 }

@@ -61,16 +61,22 @@ struct RunningShardsTests: FolderSuite {
     func during() async throws {
         hold("/3.jpg")
         let file = list((0..<60).map { line($0, "") })
-        let first = try await coord(run([file], "out"))
+        let words = run([file], "out", ["--name", "b"])
+        let first = try await coord(words)
         try await waitForShards(1...5, of: first)
         #expect(names("out").allSatisfy { !$0.contains("00000") } && names("out").count == 15)
         let early = folder.read("out/00004.tar")
+        try await until {
+            try await ran(["status", "b", "--cache", folder.path("cache")]).stdout.contains(
+                "), 1 waits for its last lines")
+        }
         first.signal(SIGKILL)
         #expect(await first.wait() == .signalled(SIGKILL))
         origin.release("/3.jpg")
-        try await ran(
-            run([file], "out"), says: "60 images in 6 shards, 1 of them new; captions from the column caption")
+        try await ran(words, says: "60 images in 6 shards, 1 of them new; captions from the column caption")
         #expect(names("out").count == 18 && folder.read("out/00004.tar") == early)
+        let ended = try await ran(["status", "b", "--json", "--cache", folder.path("cache")])
+        #expect(ended.stdout.contains("\"written\":6") && ended.stdout.contains("\"open\":0"), "\(ended.stdout)")
         try await ran(export("again"), says: "60 images in 6 shards, 6 of them new")
         for name in names("out") where !name.hasSuffix("_stats.json") {
             #expect(folder.read("out/\(name)") == folder.read("again/\(name)"), "\(name)")

@@ -40,10 +40,10 @@ final class OpenFolder: Sendable {
         return Array(bytes.prefix(count))
     }
 
-    /// Whether a name is taken, by whatever.
-    func has(_ name: String) -> Bool {
+    /// Bytes of what has a name; nil if nothing has it.
+    func size(of name: String) -> Int? {
         var status = stat()
-        return fstatat(descriptor, name, &status, AT_SYMLINK_NOFOLLOW) == 0
+        return fstatat(descriptor, name, &status, AT_SYMLINK_NOFOLLOW) == 0 ? Int(status.st_size) : nil
     }
 
     /// Whether a file of this name exists with the bytes of an open one.

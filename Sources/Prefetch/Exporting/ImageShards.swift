@@ -15,6 +15,8 @@ package final class ImageShards: Sendable {
         /// Shards, how many of them are new or have new files, and how many stayed because they have images that the cache has lost.
         package var shards = 0, new = 0, kept = 0
         package var images = 0
+        /// Of their files.
+        package var bytes = 0
 
     }
 
@@ -85,12 +87,9 @@ package final class ImageShards: Sendable {
         if options.form == .webDataset { files.append(name + ".tar") }
         guard options.form != .tables, let known = knownStats(Self.statsName(name)), known.isOfShard(of: wanted),
             known.count == shard.entries.count, known.successes == images,
-            columns == nil || known.columns == wanted.columns, files.allSatisfy(folder.has)
+            columns == nil || known.columns == wanted.columns, files.allSatisfy({ folder.size(of: $0) != nil })
         else { return false }
-        state.withLock { state in
-            state.tally.shards += 1
-            state.tally.images += images
-        }
+        count(shard.number) { $0.images += images }
         return true
     }
 
@@ -127,12 +126,21 @@ package final class ImageShards: Sendable {
     func end() throws(PrefetchError) {
         guard let shard = state.withLock({ $0.shard }) else { return }
         let (isKept, isNew) = try publish(shard)
+        state.withLock { $0.shard = nil }
+        count(shard.number) { tally in
+            tally.images += shard.stats.successes
+            if isKept { tally.kept += 1 }
+            if isNew { tally.new += 1 }
+        }
+    }
+
+    private func count(_ shard: Int, _ body: (inout Tally) -> Void) {
+        let name = ShardLayout.name(shard)
+        let bytes = [".tar", tableEnding, "_stats.json"].reduce(0) { $0 + (folder.size(of: name + $1) ?? 0) }
         state.withLock { state in
-            state.shard = nil
             state.tally.shards += 1
-            state.tally.images += shard.stats.successes
-            if isKept { state.tally.kept += 1 }
-            if isNew { state.tally.new += 1 }
+            state.tally.bytes += bytes
+            body(&state.tally)
         }
     }
 
@@ -222,7 +230,7 @@ package final class ImageShards: Sendable {
         let new = files.filter { !folder.has($0.name, sameAs: $0.file.descriptor) }
         if !isOwn {
             let others = options.form == .tables ? [] : [stats, mark]
-            if let taken = (new.map(\.name) + others).first(where: folder.has) {
+            if let taken = (new.map(\.name) + others).first(where: { folder.size(of: $0) != nil }) {
                 throw ImageFolder.taken("\(path)/\(taken)")
             }
         }

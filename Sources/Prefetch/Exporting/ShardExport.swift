@@ -12,13 +12,16 @@ package struct ShardExport: Sendable {
     private let export: BatchExport
     private let shards: ImageShards
     private let form: @Sendable ([TypedColumn]) throws(PrefetchError) -> ShardForm
+    private let isNoted: Bool
 
     /// * `form`: what is said of lines with these columns.
+    /// * `isNoted`: whether the batch in Redis says what is written.
     package init(
-        _ chain: BatchChain, queue: PrefetchQueue, export: BatchExport, into shards: ImageShards,
+        _ chain: BatchChain, queue: PrefetchQueue, export: BatchExport, into shards: ImageShards, isNoted: Bool,
         form: @escaping @Sendable ([TypedColumn]) throws(PrefetchError) -> ShardForm
     ) {
         (self.chain, self.queue, self.export, self.shards, self.form) = (chain, queue, export, shards, form)
+        self.isNoted = isNoted
     }
 
     /// Writes all shards; returns what they say of lines.
@@ -39,7 +42,16 @@ package struct ShardExport: Sendable {
                 try await write(shard, layout, form, entries, &cursor)
             }
         }
+        await note(open: 0)
         return form
+    }
+
+    private func note(open: Int) async {
+        guard isNoted else { return }
+        var written = WrittenShards()
+        (written.written, written.bytes, written.open) = (shards.tally.shards, shards.tally.bytes, open)
+        // Nothing hangs on it.
+        try? await queue.batches.note(written, of: chain.root.id)
     }
 
     /// Writes each shard once its lines have ended, until all are written or the task is cancelled: the columns of its table are those
@@ -52,6 +64,7 @@ package struct ShardExport: Sendable {
         var open: [OpenShard] = []
         let entries = try reader()
         var columns = ListColumns()
+        var noted: [Int] = []
         while true {
             let extent = list.map { ListExtent($0.reading) } ?? fed
             while let shard = layout.next(of: extent) { open.append(OpenShard(shard: shard)) }
@@ -64,6 +77,10 @@ package struct ShardExport: Sendable {
                 try await write(shard.shard, layout, &columns, entries)
             }
             open = rest
+            if case let now = [open.count, shards.tally.shards], now != noted {
+                await note(open: open.count)
+                noted = now
+            }
             if open.isEmpty, extent.hasEnded { return }
             do { try await Task.sleep(for: Self.pollTime) } catch { return }
         }

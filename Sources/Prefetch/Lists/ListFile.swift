@@ -178,9 +178,27 @@ package enum ListFile {
     }
 
     private static func failure(_ path: String, _ code: Int32) -> PrefetchError {
-        PrefetchError(
+        if code == ENOENT, let hint = addressHint(path) {
+            return PrefetchError(
+                .notFound, "\(PathText.shown(path)) is an address, and a list is a file here", hint: hint)
+        }
+        return PrefetchError(
             code == ENOENT ? .notFound : .unreadableList,
             "cannot read \(name(of: path)): \(String(cString: strerror(code)))",
             hint: "give a text file with one URL a line, or - for standard input")
+    }
+
+    /// How what an address leads to becomes a list; nil of what is none.
+    private static func addressHint(_ path: String) -> String? {
+        let command: String
+        switch path.firstRange(of: "://").map({ path[..<$0.lowerBound] }) {
+        case "http", "https": command = "curl -fL --remote-name"
+        case "s3": command = "aws s3 cp"
+        case "gs": command = "gcloud storage cp"
+        case "hf": return "fetch it first: hf download OWNER/NAME PATH --repo-type dataset --local-dir ."
+        default: return nil
+        }
+        let copy = "\(command) '\(PathText.shown(path))'\(command.hasPrefix("curl") ? "" : " .")"
+        return "fetch it first: \(copy); then run the file"
     }
 }

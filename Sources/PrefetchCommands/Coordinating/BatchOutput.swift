@@ -12,7 +12,7 @@ struct BatchOutput: Sendable {
     var readOnly: [String] = []
     /// Manifests of the same batch from other machines.
     var merged: [String] = []
-    /// Of shards: whether those of a run are left as they are, and how many of them it has written before its end.
+    /// Of shards: whether they are those of a run, which are left as they are; how many of them it has written before its end.
     var isAfterRun = false
     var written = 0
 
@@ -144,7 +144,8 @@ struct BatchOutput: Sendable {
     ) throws(PrefetchError) -> (ImageShards, ShardExport) {
         let member = Self.member(options, chain)
         let shards = try ImageShards(path: path, options, member: member, of: ShardBatch(chain))
-        let writer = ShardExport(chain, queue: queue, export: export, into: shards) { columns throws(PrefetchError) in
+        let writer = ShardExport(chain, queue: queue, export: export, into: shards, isNoted: isAfterRun) {
+            columns throws(PrefetchError) in
             let caption = try BatchExport.captionColumn(options.captionColumn, among: columns.map(\.name))
             let text = ShardText(columns, caption: caption, image: member)
             return ShardForm(text.columns, caption: caption) { text.sample($0, key: $1) }

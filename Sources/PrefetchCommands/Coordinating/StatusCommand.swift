@@ -112,7 +112,7 @@ struct StatusCommand: AsyncParsableCommand {
         }
         if let latency = FetchText.latency(status.fetches.durations) { lines.append("  transfers took \(latency)") }
         lines += [
-            BatchText.limits(status),
+            BatchText.limits(status), BatchText.shards(status).map { "  " + $0 },
             BatchText.merged(try await BatchChain.read(status.id, queue: queue), seenFrom: status.id),
         ].compactMap(\.self)
         if status.isEffectivelyPaused {

@@ -61,7 +61,7 @@ extension DashFrame {
         put(
             [.downloaded, .hit, .notModified].map { ($0.name, Wording.count(counts[$0])) } + [
                 ("fetched", Wording.bytes(counts.bytes))
-            ])
+            ] + (snapshot.status.shards.map { [("shards", Wording.count($0.written))] } ?? []))
         if height >= 12 {
             let load = state.load
             let waitingNames = load.report.names?.waiting ?? 0

@@ -45,6 +45,7 @@ package struct BatchAnswer: Record {
         Field("finish_at", \.status.finishAt), Field("max_failures", \.status.maxFailures),
         Field("ended_by", \.status.endedBy), Field("retry_of", \.status.retryOf),
         Field("retried_by", \.status.retriedBy),
+        Field("shards", about: "What its run has written; null if it writes no shards.", \.status.shards),
         Field(
             "created", metric: "batch_created_timestamp_seconds", about: "When the batch was made."
         ) { Moment($0.status.created) },
@@ -81,6 +82,13 @@ package struct BatchAnswer: Record {
                 }
             }),
         .ifKnown("as_expected", about: "demo --json: whether every URL ended as expected.", \.isAsExpected),
+    ]
+}
+
+extension WrittenShards: Record {
+    static let fields: [Field<WrittenShards>] = [
+        Field("written", \.written), Field("bytes") { Bytes($0.bytes) },
+        Field("open", about: "Shards whose lines are all read and have not all ended.", \.open),
     ]
 }
 

@@ -134,6 +134,14 @@ package enum BatchText {
         return parts.isEmpty ? nil : "  " + parts.joined(separator: ", ")
     }
 
+    /// `3 shards written (1.2 GB), 2 wait for their last lines`; nil of a batch whose run writes none.
+    static func shards(_ status: BatchStatus) -> String? {
+        guard let shards = status.shards else { return nil }
+        let open = Wording.count(shards.open)
+        return "\(Wording.count(shards.written, "shard")) written (\(Wording.bytes(shards.bytes)))"
+            + (shards.open > 0 ? ", \(open) \(shards.open == 1 ? "waits for its" : "wait for their") last lines" : "")
+    }
+
     /// The pause that keeps the batch from starting URLs; nil without one.
     static func pause(_ status: BatchStatus) -> String? {
         guard status.isEffectivelyPaused else { return nil }

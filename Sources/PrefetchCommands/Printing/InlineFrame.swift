@@ -24,6 +24,7 @@ enum InlineFrame {
         if load.paused > 0, pause == nil { third += ", \(load.paused) paused" }
         if let pause { third = "  \(pause);" + third.dropFirst() }
         if let last = load.last { third += "; \(last.text)" }
+        if let shards = BatchText.shards(status) { third += ", \(shards)" }
         if status.isOpen, status.estimate == 0 { third += ", more URLs to come" }
         if status.isWaitingForList { third += ", waiting for its list" }
         if status.isWaitingForMemory { third += ", waiting for memory of Redis" }

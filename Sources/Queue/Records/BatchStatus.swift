@@ -77,6 +77,8 @@ public struct BatchStatus: Sendable, Equatable {
     package var listMark = ""
     /// The folder in which there is a copy of it; empty: none was made.
     package var listCopies = ""
+    /// What its run has written; nil if it writes no shards.
+    package var shards: WrittenShards?
     /// The batch whose skipped URLs this one retries.
     public var retryOf: String?
     /// The batch that retries this one's skipped URLs; nil also if that is gone.
@@ -198,6 +200,7 @@ public struct BatchStatus: Sendable, Equatable {
         listCopies = fields["copies"]?.string ?? ""
         listFiles = (fields["files"]?.string ?? "").split(separator: ",").compactMap { Int($0) }
         sources = (fields["sources"]?.string ?? "").split(separator: "\0").map(String.init)
+        shards = fields["shards"].flatMap { WrittenShards($0.string ?? "") }
         func name(_ field: String) -> String? { fields[field]?.string.flatMap { $0.isEmpty ? nil : $0 } }
         retryOf = name("retry_of")
         retriedBy = name("retried_by")

@@ -1,4 +1,4 @@
-"""Kills a publish and a sweep at each of their first system calls, and looks what is left.
+"""Kills a publish, a sweep and an export of shards at each of their first system calls, and looks what is left.
 
 strace(1) sends SIGKILL when the program enters a call that can change a disk, each of them in turn. Between two of them nothing on the disk
 changes, so these are all the states that a kill at any call can leave. Afterwards nothing may be torn, nothing may lie about, and the same
@@ -67,9 +67,9 @@ class Bench:
             raise AssertionError(f"verify: {verify.stdout}{verify.stderr}")
         return int(verify.stdout.split(" file")[0].split()[-1].replace(",", ""))
 
-    def calls(self, words, inject=()):
-        """Of the thread that works on the cache, from its first word of the cache on: how many system calls it makes, and those of them that
-        can change a disk, each with its number among those of its name."""
+    def calls(self, words, inject=(), mark=None):
+        """Of the thread that works on the cache, from its first word of the cache on, or of `mark`: how many system calls it makes, and those of
+        them that can change a disk, each with its number among those of its name."""
         log = self.work / "calls"
         done = run(["strace", "-f", "-s", "400", "-o", str(log), *inject, *words])
         if done.returncode != 0:
@@ -81,7 +81,7 @@ class Bench:
             name = text.partition("(")[0]
             if not text.startswith(("+++", "---", "<...", "execve")) and name.isidentifier():
                 changes = name in CHANGING and any(word in text for word in ONLY_WITH.get(name, ("",)))
-                threads.setdefault(pid, []).append((name, changes, f'"{self.cache}' in text))
+                threads.setdefault(pid, []).append((name, changes, (mark or f'"{self.cache}') in text))
         for calls in threads.values():
             first = next((place for place, (_, _, names) in enumerate(calls) if names), None)
             if first is not None:
@@ -91,7 +91,7 @@ class Bench:
                     if place >= first and changes:
                         found.append((name, seen[name]))
                 return len(calls) - first, found
-        raise AssertionError(f"{words}: no call names the cache")
+        raise AssertionError(f"{words}: no call names {mark or 'the cache'}")
 
     def kill(self, words, call, inject=()):
         """True where it was killed there, false where it ended before."""
@@ -170,6 +170,58 @@ def sweep(bench, most, step):
     print(f"a sweep: {total} system calls, {len(calls)} of which can change a disk; killed at {killed} of these: {min(seen)} to {max(seen)} of {IMAGES + 1} images left, all whole", flush=True)
 
 
+def shards(bench, most, step):
+    """Of a folder whose second shard gets an image that it did not have."""
+    bench.clear()
+    urls = [f"http://h/{number}.png" for number in range(5)]
+    (bench.work / "urls.txt").write_text("".join(f"{url}\n" for url in urls))
+    place = ["--cache", str(bench.cache), "--state", str(bench.work / "state")]
+    before, out, after = (bench.work / name for name in ("before", "out", "after"))
+
+    def export(folder):
+        return [bench.coord, "export", "--format", "webdataset", "--sidecar", "jsonl", "--per-shard", "2", "--out", str(folder), *place]
+
+    def must(words, code=0):
+        done = run(words)
+        if done.returncode != code:
+            raise AssertionError(f"{words}: {done.returncode}, {done.stderr}")
+
+    def files(folder):
+        return {found.name: found.read_bytes() for found in folder.iterdir()}
+
+    for number in (0, 1, 2, 4, 3):
+        if number == 3:
+            must([bench.coord, "run", str(bench.work / "urls.txt"), "--options", "fromCacheOnly", "-q", "-n", "1", *place], 3)
+            must(export(before))
+        must([bench.coord, "cache", "import", str(bench.image), "--url", urls[number], "--cache", str(bench.cache)])
+    must([bench.coord, "retry", "-q", "-n", "1", *place])
+    must(export(after))
+    old, new = files(before), files(after)
+
+    def prepare():
+        shutil.rmtree(out, ignore_errors=True)
+        shutil.copytree(before, out)
+
+    prepare()
+    total, calls = bench.calls(export(out), mark="00001")
+    killed, whole = 0, 0
+    for call in calls[:most:step]:
+        prepare()
+        killed += bench.kill(export(out), call)
+        left = files(out)
+        named = {name: text for name, text in left.items() if not name.startswith(".")}
+        if sorted(named) != sorted(new) or any(text not in (old[name], new[name]) for name, text in named.items()):
+            raise AssertionError(f"call {call}: {sorted(left)}, or torn")
+        if named["00001_stats.json"] == new["00001_stats.json"]:
+            whole += 1
+            if named != new:
+                raise AssertionError(f"call {call}: stats of files that are not there")
+        must(export(out))
+        if files(out) != new:
+            raise AssertionError(f"call {call}, again: {sorted(files(out))}, or others")
+    print(f"an export of a shard that has got an image: {total} system calls, {len(calls)} of which can change a disk; killed at {killed} of these: {whole} times all its files", flush=True)
+
+
 def main():
     parser = rig.parser("killpoints", __doc__)
     parser.add_argument("--calls", type=rig.positive, default=200, help="how many of each at most")
@@ -182,6 +234,7 @@ def main():
         for mode in ("new", "old", "plain"):
             publish(bench, options.calls, options.step, mode)
         sweep(bench, options.calls, options.step)
+        shards(bench, options.calls, options.step)
         print("nothing torn, no litter")
         return 0
     except AssertionError as error:

@@ -187,7 +187,8 @@ def shards(bench, most, step):
             raise AssertionError(f"{words}: {done.returncode}, {done.stderr}")
 
     def files(folder):
-        return {found.name: found.read_bytes() for found in folder.iterdir()}
+        """Without the name that a file has until it takes the place of another."""
+        return {found.name: found.read_bytes() for found in folder.iterdir() if not found.match(".prefetch-*.tmp")}
 
     for number in (0, 1, 2, 4, 3):
         if number == 3:
@@ -195,6 +196,7 @@ def shards(bench, most, step):
             must(export(before))
         must([bench.coord, "cache", "import", str(bench.image), "--url", urls[number], "--cache", str(bench.cache)])
     must([bench.coord, "retry", "-q", "-n", "1", *place])
+    shutil.copytree(before, after)
     must(export(after))
     old, new = files(before), files(after)
 
@@ -203,11 +205,12 @@ def shards(bench, most, step):
         shutil.copytree(before, out)
 
     prepare()
-    total, calls = bench.calls(export(out), mark="00001")
-    killed, whole = 0, 0
+    total, calls = bench.calls(export(out), mark='"00001.tar"')
+    killed, whole, litter = 0, 0, 0
     for call in calls[:most:step]:
         prepare()
         killed += bench.kill(export(out), call)
+        litter += len(list(out.glob(".prefetch-*.tmp")))
         left = files(out)
         named = {name: text for name, text in left.items() if not name.startswith(".")}
         if sorted(named) != sorted(new) or any(text not in (old[name], new[name]) for name, text in named.items()):
@@ -219,7 +222,7 @@ def shards(bench, most, step):
         must(export(out))
         if files(out) != new:
             raise AssertionError(f"call {call}, again: {sorted(files(out))}, or others")
-    print(f"an export of a shard that has got an image: {total} system calls, {len(calls)} of which can change a disk; killed at {killed} of these: {whole} times all its files", flush=True)
+    print(f"an export of a shard that has got an image: {total} system calls, {len(calls)} of which can change a disk; killed at {killed} of these: {whole} times all its files, {litter} temporary names left", flush=True)
 
 
 def main():

@@ -18,6 +18,8 @@ enum {
     REST = 1,
     IDLE = 60,
     NO_FILE = -1,
+    /// Pixels of a side of what is encoded or resized.
+    MOST_SIDE = 1 << 24,
 };
 
 /// Takes a record and the descriptors that come with it; its length, 0 at the end, -1 with errno.
@@ -80,12 +82,23 @@ static void end(codec_answer *answer, int status, const char *text) {
     strncpy(answer->message, text, sizeof answer->message - 1);
 }
 
+/// What decodes JPEG, PNG and GIF reads lengths and places that the walk over the structure has checked. The program has done so before it asks; the
+/// walk costs a hundredth of the decode, and then the child does not depend on that.
+static bool is_walked(const image_codec_request *request, image_codec_result *result) {
+    if (request->format > IMAGE_CODEC_GIF || request->task < IMAGE_CODEC_CHECK) return true;
+    if (request->partial && request->task == IMAGE_CODEC_PIXELS && request->format != IMAGE_CODEC_GIF) return true;
+    image_codec_request walk = *request;
+    walk.task = IMAGE_CODEC_STRUCTURE;
+    image_codec_run(&walk, result);
+    return result->status == IMAGE_CODEC_WHOLE;
+}
+
 static void run(const codec_call *call, const uint8_t *bytes, const output *into, codec_answer *answer) {
     image_codec_request request = call->request;
     image_codec_result result;
     request.bytes = bytes;
     request.count = (size_t)call->count;
-    image_codec_run(&request, &result);
+    if (is_walked(&request, &result)) image_codec_run(&request, &result);
     answer->status = (uint32_t)result.status;
     answer->memory = result.memory;
     answer->width = result.width;
@@ -118,12 +131,17 @@ static void run(const codec_call *call, const uint8_t *bytes, const output *into
 }
 
 static void encode(const codec_call *call, const uint8_t *bytes, const output *into, codec_answer *answer) {
+    // Three factors of 32 bits, and three lengths, may be more than 64 bits can say.
+    if ((call->channels != 3 && call->channels != 4) || call->width > MOST_SIDE || call->height > MOST_SIDE || call->exif > call->count ||
+        call->icc > call->count)
+        return end(answer, IMAGE_CODEC_DAMAGED, "no image that is encoded here");
     uint64_t pixels = (uint64_t)call->width * call->height * call->channels;
     image_codec_metadata metadata = {bytes + pixels, (size_t)call->exif, bytes + pixels + call->exif, (size_t)call->icc};
     image_codec_buffer buffer = {NULL, 0};
     bool is_done = false;
     int channels = (int)call->channels, quality = (int)call->quality;
-    if (pixels + call->exif + call->icc != call->count) return end(answer, IMAGE_CODEC_DAMAGED, "another size than announced");
+    if (pixels == 0 || pixels + call->exif + call->icc != call->count)
+        return end(answer, IMAGE_CODEC_DAMAGED, "another size than announced");
     if (call->request.format == IMAGE_CODEC_JPEG) {
         image_codec_jpeg_options options = {.components = channels, .quality = quality, .metadata = metadata};
         is_done = image_codec_encode_jpeg(bytes, call->width, call->height, &options, &buffer);
@@ -144,7 +162,10 @@ static void encode(const codec_call *call, const uint8_t *bytes, const output *i
 
 static void resample(const codec_call *call, const uint8_t *bytes, const output *into, codec_answer *answer) {
     const image_resample_request *request = &call->resample;
-    if (call->count != (uint64_t)request->width * request->height * (uint64_t)request->channels)
+    if ((request->channels != 3 && request->channels != 4) || request->width > MOST_SIDE || request->height > MOST_SIDE ||
+        request->to_width > MOST_SIDE || request->to_height > MOST_SIDE ||
+        call->count != (uint64_t)request->width * request->height * (uint64_t)request->channels ||
+        call->room != (uint64_t)request->to_width * request->to_height * (uint64_t)request->channels)
         return end(answer, IMAGE_CODEC_DAMAGED, "another size than announced");
     image_codec_buffer made = {malloc((size_t)call->room), (size_t)call->room};
     int status = made.bytes ? image_resample(request, bytes, made.bytes) : IMAGE_RESAMPLE_NO_MEMORY;

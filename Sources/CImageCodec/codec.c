@@ -42,7 +42,7 @@ void image_codec_run(const image_codec_request *request, image_codec_result *res
     image_codec_buffer none = {NULL, 0};
     result->pixels = result->durations = result->exif = result->icc = none;
     result->pixel_width = result->pixel_height = result->channels = result->pixel_frames = result->rows = 0;
-    if (!image_codec_has_task(request)) {
+    if (!image_codec_has_task(request) || (request->task == IMAGE_CODEC_PIXELS && request->frames == 0)) {
         check_end(result, IMAGE_CODEC_UNSUPPORTED, "there is no such task");
         return;
     }

@@ -77,6 +77,7 @@ static bool next_chunk(const request_t *request, size_t *offset, uint32_t *name,
 /// The data up to the end that the RIFF header gives.
 static request_t container(const request_t *request) {
     request_t inside = *request;
+    if (request->count < RIFF_HEADER) return inside;
     size_t length = (size_t)little_endian_32(request->bytes + 4) + 8;
     if (length < inside.count) inside.count = length;
     return inside;

@@ -13,6 +13,8 @@ package struct URLFacts: Sendable {
     package var listing: FailedURLEntry?
     /// Nil if it is not in the given cache, or none was given.
     package var image: CacheEntry?
+    /// The key that the image was found under.
+    package var key: String?
     /// Its image on another machine; nil if it is in the given cache, or no batch has one.
     package var place: Place?
     /// Newest batch first.
@@ -38,13 +40,15 @@ package struct URLFacts: Sendable {
 
     /// Collects everything.
     /// * `url`: as in a list, byte for byte.
-    /// * `key`: its key in the cache.
+    /// * `rule`: of its key in the cache, where no batch says another one.
+    /// * `settings`: of its line; nil: of each line that has it.
     /// * `cache`: searched for its image, if given.
     /// * `batches`: how many of the newest are searched. Transfers their details of skipped URLs, and reads the list of a batch that has
     ///   fewer details than failures, or, if the image is not in `cache`, images in another cache.
     /// - Throws: errors of Redis; `inputOutput` if the cache cannot be read.
     package static func read(
-        _ url: String, key: String, queue: PrefetchQueue, cache: DiskCache?, batches: Int
+        _ url: String, _ settings: URLSettings? = nil, rule: CacheKeyRule = .url, queue: PrefetchQueue,
+        cache: DiskCache?, batches: Int
     ) async throws(PrefetchError) -> URLFacts {
         var facts: URLFacts
         let statuses: [BatchStatus]
@@ -77,21 +81,51 @@ package struct URLFacts: Sendable {
             }
             if !details.isEmpty { facts.endings.append(Ending(batch: status, details: details)) }
         }
-        do throws(WebImageError) {
-            // What the newest batch stores comes first.
-            let changed = statuses.filter { $0.options.storedVariant != nil }
-            let keys = changed.compactMap { try? CacheKeyRule($0.options).key(for: url) }
-            for key in statuses.first?.options.storedVariant == nil ? [key] + keys : keys + [key] {
-                facts.image = try cache?.images.find(CacheKey(key), atLeast: .none)
-                if facts.image != nil { break }
+        guard let cache else { return try await facts.withPlace(url, statuses, queue, besides: nil) }
+        let keys = try Self.keys(of: url, settings, rule, statuses)
+        for key in keys where facts.image == nil { try facts.look(for: key, in: cache) }
+        if facts.image == nil, settings == nil {
+            for status in statuses where facts.image == nil && status.counts.finished > status.counts.skipped {
+                // A list that cannot be read is named below, or was.
+                for key in (try? await lineKeys(of: url, status, queue)) ?? [] where facts.image == nil {
+                    try facts.look(for: key, in: cache)
+                }
             }
-        } catch {
-            throw PrefetchError(.inputOutput, error.message, hint: "name a cache that this user may read: --cache DIR")
         }
         guard facts.image == nil else { return facts }
+        return try await facts.withPlace(url, statuses, queue, besides: cache.folder.id)
+    }
+
+    /// The keys of a URL by itself: what the newest batch stores comes first.
+    private static func keys(
+        of url: String, _ settings: URLSettings?, _ rule: CacheKeyRule, _ statuses: [BatchStatus]
+    ) throws(PrefetchError) -> [String] {
+        let own: String
+        do throws(WebImageError) { own = try rule.key(for: url, settings) } catch {
+            throw PrefetchError(.configuration, error.message)
+        }
+        let others = statuses.map { try? CacheKeyRule($0.options).key(for: url, settings) }
+        let isFirst = others.first.map { $0?.hasBytes(of: own) ?? true } ?? true
+        var known: Set<ByteText> = []
+        return ((isFirst ? [own] : []) + others.compactMap { $0 } + [own]).filter {
+            known.insert(ByteText($0)).inserted
+        }
+    }
+
+    private mutating func look(for key: String, in cache: DiskCache) throws(PrefetchError) {
+        do throws(WebImageError) { image = try cache.images.find(CacheKey(key), atLeast: .none) } catch {
+            throw PrefetchError(.inputOutput, error.message, hint: "name a cache that this user may read: --cache DIR")
+        }
+        if image != nil { self.key = key }
+    }
+
+    private func withPlace(
+        _ url: String, _ statuses: [BatchStatus], _ queue: PrefetchQueue, besides cache: String?
+    ) async throws(PrefetchError) -> URLFacts {
+        var facts = self
         var unread: [String] = []
-        facts.place = try await place(
-            of: url, in: statuses, besides: cache?.folder.id, queue: queue,
+        facts.place = try await Self.place(
+            of: url, in: statuses, besides: cache, queue: queue,
             unread: { unread.append($0) })
         facts.unread += unread.filter { !facts.unread.contains($0) }
         return facts

@@ -52,4 +52,25 @@ extension URLFacts {
         }
         return line.map { (index, $0) }
     }
+
+    /// Entries at the beginning of a list that say whether lines have headers or mirrors: a list of URLs alone is not read to its end.
+    private static let typical = 4_096
+
+    /// The keys of its lines with this URL that have headers or mirrors of their own.
+    static func lineKeys(
+        of url: String, _ status: BatchStatus, _ queue: PrefetchQueue
+    ) async throws(PrefetchError) -> [String] {
+        let rule = CacheKeyRule(status.options)
+        var keys: [String] = []
+        var (count, hasSources) = (0, false)
+        try await BatchEntries(of: status, queue: queue).forEach { entry async throws(PrefetchError) in
+            count += 1
+            guard let settings = entry.settings, settings.source != nil else { return hasSources || count < typical }
+            hasSources = true
+            guard entry.url.hasBytes(of: url), let key = try? rule.key(for: url, settings) else { return true }
+            keys.append(key)
+            return keys.count < 100
+        }
+        return keys
+    }
 }

@@ -34,6 +34,14 @@ package enum URLLines {
         }
     }
 
+    /// The URL of a word that is one, or a line of a list, and the settings of that line.
+    package static func given(_ word: String) -> (url: String, settings: URLSettings?) {
+        guard JSONLine.isOne(Array(word.utf8.prefix(1))), let entry = entries([word]).first, !entry.isInvalid else {
+            return (word, nil)
+        }
+        return (entry.url, entry.settings)
+    }
+
     /// Why an invalid entry is not a URL, and the URL that it probably is without its scheme.
     static func objection(to text: String) -> String {
         if let url = withScheme(text) { return "no scheme: did you mean \(url)?" }

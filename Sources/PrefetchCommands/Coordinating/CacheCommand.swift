@@ -78,7 +78,8 @@ struct CachePathCommand: ParsableCommand {
 
             With - it prints one path per line, in order, and an empty line for a missing
             image; with --missing the URLs without an image, a list to fetch. Exit code 66
-            if an image is missing.
+            if an image is missing. A line of JSON, as in a list, is found with what its
+            headers and mirrors have given.
             """)
 
     @Argument(help: .url("URLs, or - to read one per line from standard input."))
@@ -95,7 +96,9 @@ struct CachePathCommand: ParsableCommand {
         let disk = try options.open(readOnly)
         var isComplete = true
         func tell(_ url: String) {
-            if let key = try? options.rule.key(for: url), let path = disk.existingPath(forKey: key) {
+            let line = URLLines.given(url)
+            if let key = try? options.rule.key(for: line.url, line.settings), let path = disk.existingPath(forKey: key)
+            {
                 if !missing { Console.print(path) }
             } else {
                 isComplete = false

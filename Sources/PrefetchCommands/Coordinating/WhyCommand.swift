@@ -17,8 +17,8 @@ struct WhyCommand: AsyncParsableCommand {
               prefetch-coord why https://example.org/a.jpg --redis redis://host --json
               prefetch-coord why --oldest urls-7f3a
 
-            Prints blacklist entry, cache file and the newest result of a URL, with the
-            command that helps. If the image is not in --cache, it names the machine that
+            Prints blacklist entry, cache file and the newest result of a URL, or of a line
+            of JSON as in a list, with the command that helps. If the image is not in --cache, it names the machine that
             has it. Exit code 66 if nothing is known about the URL.
 
             With --oldest it lists the open URLs of a running batch that were taken first,
@@ -54,13 +54,14 @@ struct WhyCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        guard !oldest, let url = subject else { return try await tellOldest() }
-        let key = try CacheKeyRule.filter(self.key.record.cacheKey).key(for: url)
+        guard !oldest, let subject else { return try await tellOldest() }
+        let (url, settings) = URLLines.given(subject)
         try await Session.with(location, readsOnly: true) { session in
             let folder = location.cacheFolder
             let cache = if let folder { try CacheOpening.forReading(folder) } else { nil as DiskCache? }
             let facts = try await URLFacts.read(
-                url, key: key, queue: session.queue, cache: cache, batches: batches)
+                url, settings, rule: .filter(key.record.cacheKey), queue: session.queue, cache: cache,
+                batches: batches)
             for id in facts.unread {
                 Console.note(
                     "note: what became of each line of \(TerminalText.escaped(id)) is not known without its list, which cannot be read here"

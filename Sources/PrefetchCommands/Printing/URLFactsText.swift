@@ -11,7 +11,7 @@ struct URLFactsText {
 
     /// Some lines for a person.
     var lines: [String] {
-        [TerminalText.url(url)] + (listing + [image] + place + endings + [looked]).map { "  " + $0 }
+        [TerminalText.url(url)] + (listing + image + place + endings + [looked]).map { "  " + $0 }
     }
 
     /// Where nothing was found.
@@ -48,10 +48,12 @@ struct URLFactsText {
         return lines
     }
 
-    private var image: String {
-        guard let cache else { return "no cache was named: --cache DIR" }
-        guard let image = facts.image else { return "not in the cache \(TerminalText.escaped(cache))" }
-        return "in the cache: " + CacheEntryText.facts(image)
+    private var image: [String] {
+        guard let cache else { return ["no cache was named: --cache DIR"] }
+        guard let image = facts.image else { return ["not in the cache \(TerminalText.escaped(cache))"] }
+        let lines = ["in the cache: " + CacheEntryText.facts(image)]
+        guard let key = facts.key, !key.hasBytes(of: url) else { return lines }
+        return lines + ["  under the key \(TerminalText.url(key))"]
     }
 
     private var place: [String] {
@@ -109,6 +111,9 @@ extension URLFactsText: Record {
     static let fields: [Field<Self>] = [
         .version, Field("url") { Masked.url($0.url) }, Field("known", \.facts.isKnown), Field("listed", \.listed),
         Field("cache", \.cache), Field("cached", \.facts.image),
+        Field("key", about: "The key of the image: the URL, or what stands for it and its line's headers or mirrors.") {
+            known in known.facts.key.map(Masked.url)
+        },
         Field("elsewhere", about: "The image in the cache of another machine.", \.facts.place),
         Field("skipped") { known in
             known.facts.endings.flatMap { ending in ending.details.map { SkippedLine(batch: ending.batch, detail: $0) }

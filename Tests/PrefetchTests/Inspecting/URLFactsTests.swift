@@ -38,7 +38,7 @@ struct URLFactsTests {
         try await batch("none", ["http://h/10"], f)
         try await batch("c", ["xhttp://h/1", url], f)
         func read(_ batches: Int, _ url: String = url) async throws -> URLFacts {
-            try await URLFacts.read(url, key: url, queue: f.queue, cache: nil, batches: batches)
+            try await URLFacts.read(url, queue: f.queue, cache: nil, batches: batches)
         }
         let facts = try await read(3)
         #expect(facts.endings.map(\.batch.id) == ["c", "b"])
@@ -76,10 +76,12 @@ struct URLFactsTests {
         let record = CacheRecord(level: .decode, format: .png, width: 2, height: 3, length: 3, digest: nil, storedAt: 9)
         try cache.images.store(ImageBody([1, 2, 3]), for: CacheKey("k"), record: record)
         func read(_ key: String) async throws -> URLFacts {
-            try await URLFacts.read("http://h/1", key: key, queue: f.queue, cache: cache, batches: 1)
+            let filter = try #require(CacheKeyFilter("s|^.*$|\(key)|"))
+            return try await URLFacts.read(
+                "http://h/1", rule: .filter(filter), queue: f.queue, cache: cache, batches: 1)
         }
         let facts = try await read("k")
-        #expect(facts.image?.record == record && facts.isKnown)
+        #expect(facts.image?.record == record && facts.isKnown && facts.key == "k")
         #expect(try await read("http://h/1").isKnown == false)
         try cache.images.store(ImageBody([1, 2, 3]), for: CacheKey("loop"), record: record)
         let path = folder.path("c/\(CacheKey("loop").path)")

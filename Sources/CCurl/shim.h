@@ -35,6 +35,8 @@ typedef struct {
     bool is_complete;
     /// Whether it has a Content-Encoding.
     bool is_coded;
+    /// Of all lines that set a cookie, in this response and those before it.
+    long cookie_bytes;
     /// Called at the end of a header that has one, before the body; may be NULL.
     void (*did_end_coded)(void *owner);
     void *owner;
@@ -51,6 +53,8 @@ static inline size_t ccurl_count_header(char *line, size_t size, size_t count, v
         if (header->is_coded && header->did_end_coded) header->did_end_coded(header->owner);
     } else if (length > 17 && (line[0] | 32) == 'c' && strncasecmp(line, "Content-Encoding:", 17) == 0) {
         header->is_coded = true;
+    } else if (length > 11 && (line[0] | 32) == 's' && strncasecmp(line, "Set-Cookie:", 11) == 0) {
+        header->cookie_bytes += (long)length;
     }
     return header->bytes <= header->max_bytes && header->lines <= header->max_lines ? length : 0;
 }
@@ -68,6 +72,15 @@ static inline long ccurl_get_long(CURL *handle, CURLINFO info) {
     long value = 0;
     curl_easy_getinfo(handle, info, &value);
     return value;
+}
+/// Bytes of the cookies that a handle has, as lines of a cookie file.
+static inline long ccurl_cookie_bytes(CURL *handle) {
+    struct curl_slist *lines = NULL;
+    long sum = 0;
+    if (curl_easy_getinfo(handle, CURLINFO_COOKIELIST, &lines) != CURLE_OK) return 0;
+    for (struct curl_slist *line = lines; line; line = line->next) sum += (long)strlen(line->data);
+    curl_slist_free_all(lines);
+    return sum;
 }
 /// Infos of CURLINFO_OFF_T; 0 if missing.
 static inline curl_off_t ccurl_get_off(CURL *handle, CURLINFO info) {

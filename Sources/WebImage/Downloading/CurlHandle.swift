@@ -80,6 +80,14 @@ final class CurlHandle {
         errorText.deallocate()
     }
 
+    /// The bytes of lines that set cookies, since they were taken last.
+    func takeCookieBytes() -> Int { header.takeCookieBytes() }
+
+    /// Bytes of the cookies of its jar.
+    var cookieBytes: Int { ccurl_cookie_bytes(pointer) }
+
+    func removeCookies() { ccurl_set_string(pointer, CURLOPT_COOKIELIST, "ALL") }
+
     private func setConstants(_ configuration: ImageDownloader.Configuration) {
         let context = Unmanaged.passUnretained(self).toOpaque()
         ccurl_set_pointer(pointer, CURLOPT_PRIVATE, context)

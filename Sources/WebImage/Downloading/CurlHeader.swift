@@ -34,6 +34,12 @@ final class CurlHeader {
     /// Whether the last response has a Content-Encoding.
     var isCoded: Bool { pointer.pointee.is_coded }
 
+    /// The bytes of lines that set cookies, since they were taken last.
+    func takeCookieBytes() -> Int {
+        defer { pointer.pointee.cookie_bytes = 0 }
+        return pointer.pointee.cookie_bytes
+    }
+
     /// Whether the transfer was aborted because of it.
     var isTooLong: Bool { tooManyBytes || pointer.pointee.lines > pointer.pointee.max_lines }
 

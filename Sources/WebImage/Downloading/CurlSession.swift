@@ -4,9 +4,14 @@ final class CurlSession {
     private final class Pool {
         let share: CurlShare
         var idle: [CurlHandle] = []
+        /// Bytes of its cookies, those that have taken the place of others included.
+        var cookieBytes = 0
 
         init(_ share: CurlShare) { self.share = share }
     }
+
+    /// Bytes of cookies in a jar, as lines of a cookie file. curl bounds those of a response and of a request, and keeps all others.
+    static let mostCookieBytes = 1 << 20
 
     private var configuration: ImageDownloader.Configuration
     private let sockets: CurlSockets
@@ -69,7 +74,20 @@ final class CurlSession {
     }
 
     /// Keeps a handle for the next operation of the same jar, if that still exists.
-    func giveBack(_ handle: CurlHandle) { pools[handle.jar]?.idle.append(handle) }
+    func giveBack(_ handle: CurlHandle) {
+        guard let pool = pools[handle.jar] else { return }
+        pool.idle.append(handle)
+        pool.cookieBytes += handle.takeCookieBytes()
+        guard handle.jar != nil, pool.cookieBytes > Self.mostCookieBytes else { return }
+        // The same cookies may have been set again and again.
+        pool.cookieBytes = handle.cookieBytes
+        guard pool.cookieBytes > Self.mostCookieBytes / 2 else { return }
+        handle.removeCookies()
+        pool.cookieBytes = 0
+    }
+
+    /// Bytes of the cookies in the jars whose handles are idle.
+    var cookieBytes: Int { pools.values.reduce(0) { $0 + ($1.idle.last?.cookieBytes ?? 0) } }
 
     func removeAll() {
         pools = [:]

@@ -240,6 +240,9 @@ public actor ImageDownloader {
 
     package var jarCount: Int { session.jarCount }
 
+    /// Bytes of the cookies in all jars of which no download runs.
+    package var cookieBytes: Int { session.cookieBytes }
+
     /// The events of all downloads from now on (SDWebImageDownloader's notifications); each caller gets its own stream.
     ///
     /// Ends with the downloader's session. Buffers 65,536 events; a slow reader loses the oldest.

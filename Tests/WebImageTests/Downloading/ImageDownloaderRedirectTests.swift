@@ -190,6 +190,34 @@ struct ImageDownloaderRedirectTests {
         #expect(try await get("/e", other) == nil)
     }
 
+    @Test(
+        "A jar that a server fills is emptied at a mebibyte, and one with few cookies that are set again and again is not"
+    )
+    func fullJar() async throws {
+        let server = try OriginServer()
+        let value = String(repeating: "v", count: 4_000)
+        server.setFallback { request in
+            let names = (0..<10).map {
+                request.path.hasPrefix("/same") ? "same\($0)" : "\(request.path.dropFirst())-\($0)"
+            }
+            return OriginResponse(headers: names.map { ("Set-Cookie", "\($0)=\(value); Path=/x") }, body: [1])
+        }
+        let downloader = try makeDownloader { $0.maxConcurrentDownloads = 1 }
+        var largest = 0
+        for index in 0..<60 {
+            _ = try await downloader.download(server.url("/\(index)"), options: .handleCookies)
+            largest = max(largest, await downloader.cookieBytes)
+        }
+        #expect(largest > 500_000 && largest <= CurlSession.mostCookieBytes, "\(largest)")
+        try await downloader.createNewSession()
+        var smallest = Int.max
+        for index in 0..<60 {
+            _ = try await downloader.download(server.url("/same/\(index)"), options: .handleCookies)
+            smallest = min(smallest, await downloader.cookieBytes)
+        }
+        #expect(smallest > 40_000)
+    }
+
     @Test("Two downloads of one URL with different jars are two transfers")
     func jarsDoNotShareATransfer() async throws {
         let server = try OriginServer()

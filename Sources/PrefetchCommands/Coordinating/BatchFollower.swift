@@ -128,6 +128,8 @@ struct BatchFollower: Sendable {
             for (host, message) in try await queue.reports.refusals(of: id) where named.insert(host).inserted {
                 guard named.count <= 20 else { continue }
                 Console.note("refused: \(TerminalText.escaped(message))")
+                // What stands for every address of a machine is nobody's network, and connects to this one.
+                guard !message.contains("an unspecified address") else { continue }
                 Console.note("hint: if that network is yours, \(allowNetHint(host))")
             }
         } catch {

@@ -215,7 +215,8 @@ struct ReceivedResponse {
         now: Double, limits: ImageDownloader.Configuration, dripTime: Double
     ) -> WebImageError? {
         transfer.checkForDrips(now: now, every: dripTime, lowSpeedLimit: limits.lowSpeedLimit)
-        return transfer.check(now: now, headerBytes: header.bytes, limits: limits)
+        return transfer.check(
+            now: now, headerBytes: header.bytes, hasWholeHeader: headerIsComplete, limits: limits)
     }
 
     // MARK: End of the transfer

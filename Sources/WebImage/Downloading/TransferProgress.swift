@@ -62,7 +62,7 @@ struct TransferProgress {
 
     /// Accounts for the bytes since the last check; returns the error if a limit is exceeded.
     mutating func check(
-        now: Double, headerBytes: Int, limits: ImageDownloader.Configuration
+        now: Double, headerBytes: Int, hasWholeHeader: Bool, limits: ImageDownloader.Configuration
     ) -> WebImageError? {
         let bytes = bytes + headerBytes
         if bytes != seenBytes || requestWasSent != sawRequest {
@@ -82,7 +82,7 @@ struct TransferProgress {
                 ? timeout("no connection for \(secondsText(limits.connectTimeout))") : nil
         }
         if now - lastByte >= limits.downloadTimeout {
-            return timeout("no \(hasHeader ? "byte" : "header line") for \(secondsText(limits.downloadTimeout))")
+            return timeout("no \(hasWholeHeader ? "byte" : "header line") for \(secondsText(limits.downloadTimeout))")
         }
         if limits.lowSpeedLimit > 0, now - windowStart >= limits.lowSpeedTime {
             if Double(bytes - windowBytes) < Double(limits.lowSpeedLimit) * (now - windowStart) {

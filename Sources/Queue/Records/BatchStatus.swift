@@ -198,7 +198,8 @@ public struct BatchStatus: Sendable, Equatable {
         listBytes = number("length")
         (listHead, listMark) = (fields["head"]?.string ?? "", fields["mark"]?.string ?? "")
         listCopies = fields["copies"]?.string ?? ""
-        listFiles = (fields["files"]?.string ?? "").split(separator: ",").compactMap { Int($0) }
+        listFiles = (fields["files"]?.string ?? "").split(separator: ",").compactMap { Int(plausible: $0) }
+            .map { max(0, $0) }
         sources = (fields["sources"]?.string ?? "").split(separator: "\0").map(String.init)
         shards = fields["shards"].flatMap { WrittenShards($0.string ?? "") }
         func name(_ field: String) -> String? { fields[field]?.string.flatMap { $0.isEmpty ? nil : $0 } }

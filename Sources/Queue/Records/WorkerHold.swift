@@ -1,3 +1,5 @@
+internal import Redis
+
 /// Why a worker is idle, other than a fault of an image or a pause.
 package struct WorkerHold: Sendable, Equatable {
     /// The only reason so far: its disk does not respond.
@@ -16,9 +18,7 @@ package struct WorkerHold: Sendable, Equatable {
     package init?(_ facts: [String: String]) {
         guard let reason = facts[Self.reasonField], !reason.isEmpty else { return nil }
         self.reason = reason
-        since = max(
-            0,
-            (facts["beat"].flatMap { Int($0) } ?? 0)
-                - max(0, facts[Self.durationField].flatMap { Int($0) } ?? 0))
+        func number(_ name: String) -> Int { max(0, facts[name].flatMap { Int(plausible: $0) } ?? 0) }
+        since = max(0, number("beat") - number(Self.durationField))
     }
 }

@@ -42,7 +42,7 @@ public struct HTTPValidators: Sendable, Equatable {
         let end = rest.prefix(8).reversed().reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
         self.init(
             etag: fields[0], lastModified: fields[1],
-            freshUntil: end == 0 ? nil : Plausible.time(Int(truncatingIfNeeded: Int64(bitPattern: end))))
+            freshUntil: end == 0 ? nil : max(1, Plausible.time(Int(truncatingIfNeeded: Int64(bitPattern: end)))))
         contentDigest = Digest(rest.dropFirst(8))
     }
 

@@ -40,7 +40,7 @@ struct HostileNumbersTests {
         try await f.redis(
             "HSET", f.keys.worker("w"), "host", "h", "pid", "7", "in_flight", "3", "lease", "15000", "beat", "1",
             "finished", "2", "skipped", "1", "bytes", "100", "since", "1", "rss", "1", "cpu", "1", "stalled", "1",
-            "checking", "1", "wanted", "4", "oldest", "b 3 transfer 10 10 10 1 h why")
+            "checking", "1", "wanted", "4", "held", "disk", "held_ms", "9", "oldest", "b 3 transfer 10 10 10 1 h why")
         try await f.redis("HSET", f.keys.hosts("b"), "h", "4 1 100")
         try await f.redis("HSET", f.keys.hosts, "h", "silent 9000000000000 1 3 3001 gone", "#v", "1")
         try await f.redis("HSET", f.keys.batch("b"), "h404", "2", "t3", "1", "s2", "1", "d6", "5", "a0", "1")
@@ -78,7 +78,7 @@ struct HostileNumbersTests {
         _ = try? await queue.views.snapshot()
         _ = try? await queue.hosts.troubled()
         _ = try? await queue.failedURLs.find("http://h/b/1")
-        _ = try? await URLFacts.read("http://h/b/1", key: "http://h/b/1", queue: queue, cache: nil, batches: 9)
+        _ = try? await URLFacts.read("http://h/b/1", queue: queue, cache: nil, batches: 9)
         _ = try? await queue.failedURLs.forEach { _ in true }
     }
 

@@ -45,6 +45,27 @@ struct AVIFBoundTests {
     }
 
     @Test
+    func `what is within the bounds is read in little processor time, and what is over them in less`() {
+        var most = AVIFSurgery.Additions()
+        (most.items, most.properties, most.padding, most.references, most.parts) = (255, 60, 1 << 19, 1000, 700)
+        var over = most
+        (over.items, over.padding) = (60_000, 1 << 18)
+        for additions in [most, over] {
+            let bytes = AVIFSurgery.still(additions)
+            var result = image_codec_result()
+            bytes.withUnsafeBufferPointer { bytes in
+                var request = image_codec_request()
+                (request.format, request.task) = (Int32(IMAGE_CODEC_AVIF.rawValue), Int32(IMAGE_CODEC_HEADER.rawValue))
+                (request.bytes, request.count) = (bytes.baseAddress, bytes.count)
+                (request.limits.max_dimension, request.limits.max_pixels) = (1 << 16, 1 << 32)
+                request.limits.max_whole_pixels = 1 << 32
+                image_codec_run(&request, &result)
+            }
+            #expect(result.spent < 100_000_000, "\(result.spent) ns")
+        }
+    }
+
+    @Test
     func `a still image has as many frames as AV1 has layers`() {
         #expect(refusal(.structure) { $0.frames = 4 } == nil)
         for frames in [5, 10, 200] {

@@ -128,6 +128,10 @@ struct HostileServerTests {
         #expect(good.requestCount() == 20 || isSlow)
         #expect(ContinuousClock.now - began < .seconds(45))
         #expect(residentBytes() - before < 64 << 20)
+        // What it costs, in bytes that are taken and in processor time of the thread that takes them, the twenty others included.
+        let work = await manager.downloader.activity.work
+        #expect(work.bytes <= 20 * Self.picture.count + row.requests * (Self.limit + 1 << 16), "\(work.bytes) bytes")
+        #expect(manager.downloader.processorTime < .seconds(2), "\(manager.downloader.processorTime)")
         let kept = manager.cache.disk.existingPath(forKey: fixture.origin.url("/hostile.jpg")) != nil
         #expect(kept == (row.outcome == nil))
         #expect(await manager.downloader.currentDownloadCount == 0)
@@ -193,6 +197,7 @@ struct HostileServerTests {
         #expect(await downloader.failure("http://127.0.0.1:\(full.port)/")?.outcome == .timeout)
         let closed = try ClosedPort()
         #expect(await downloader.failure("http://127.0.0.1:\(closed.port)/")?.outcome == .connect)
+        #expect(downloader.processorTime < .milliseconds(500), "\(downloader.processorTime)")
     }
 
     @Test("Who waits for a connection gives its slot back sooner than who waits for a byte")

@@ -70,6 +70,9 @@ struct ImageDownloaderTests {
         #expect(long?.httpStatus == 410)
         #expect(await downloader.failure(server.url("/late"))?.httpStatus == 404)
         #expect(server.requestCount() == 3)
+        // 16 KiB, and the piece with which it was too much.
+        let bytes = await downloader.activity.work.bytes
+        #expect(bytes <= 16 << 10 + 128 << 10, "\(bytes) bytes")
     }
 
     @Test(

@@ -86,9 +86,11 @@ static void end(codec_answer *answer, int status, const char *text) {
 /// walk costs a hundredth of the decode, and then the child does not depend on that.
 static bool is_walked(const image_codec_request *request, image_codec_result *result) {
     if (request->format > IMAGE_CODEC_GIF || request->task < IMAGE_CODEC_CHECK) return true;
-    if (request->partial && request->task == IMAGE_CODEC_PIXELS && request->format != IMAGE_CODEC_GIF) return true;
+    // Of image data that is proved only what is before it is here, and of a part of an image as much as there is: the library reads it as it comes.
+    bool is_part = request->task == IMAGE_CODEC_CHECK ? request->proof == IMAGE_CODEC_PROOF_DATA
+                                                      : request->task == IMAGE_CODEC_PIXELS && request->partial;
     image_codec_request walk = *request;
-    walk.task = IMAGE_CODEC_STRUCTURE;
+    walk.task = is_part && request->format != IMAGE_CODEC_GIF ? IMAGE_CODEC_HEADER : IMAGE_CODEC_STRUCTURE;
     image_codec_run(&walk, result);
     return result->status == IMAGE_CODEC_WHOLE;
 }

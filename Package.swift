@@ -114,6 +114,10 @@ let package = Package(
         .target(
             name: "CReferenceCodec", path: "Tests/CReferenceCodec", cSettings: cSettings,
             linkerSettings: [.linkedLibrary("jpeg"), .linkedLibrary("png"), .linkedLibrary("z")]),
+        // The child's side of its protocol with an attacker on the other one: inputs of scripts/fuzz, replayed.
+        .target(
+            name: "CFuzzChild", dependencies: ["CCodecChild", "CImageCodec"], path: "Tests/Fuzz",
+            exclude: ["README.md", "Swift", "corpus", "fuzz.c"], sources: ["child.c"], cSettings: cSettings),
         // The child that decodes, with an attacker in the place of a codec.
         .executableTarget(
             name: "prefetch-codec-attacked", dependencies: ["CCodecChild"], path: "Tests/AttackedCodec",
@@ -139,7 +143,7 @@ let package = Package(
             name: "WebImageTests",
             dependencies: [
                 "WebImage", "PrefetchModel", "Origin", "TestSupport", "Threading", "CLinux", "CImageCodec",
-                "CReferenceCodec", "prefetch-codec", "prefetch-codec-attacked",
+                "CReferenceCodec", "CFuzzChild", "prefetch-codec", "prefetch-codec-attacked",
             ],
             swiftSettings: settings),
         .testTarget(name: "RedisTests", dependencies: ["Redis", "TestSupport", "Threading"], swiftSettings: settings),
@@ -169,3 +173,16 @@ let package = Package(
     ],
     cLanguageStandard: .c17
 )
+
+// Readers of strangers' bytes with inputs of scripts/fuzz: a suite that replays those that were kept, or, where that script builds, the program that
+// looks for more.
+let isFuzzed = Context.environment["PREFETCH_FUZZ"] != nil
+let fuzzed: [Target.Dependency] = ["Prefetch", "Queue", "PrefetchModel", "Redis", "WebImage", "Threading"]
+package.targets.append(
+    isFuzzed
+        ? .executableTarget(
+            name: "FuzzTargets", dependencies: fuzzed, path: "Tests/Fuzz/Swift", exclude: ["FuzzReplayTests.swift"],
+            swiftSettings: settings)
+        : .testTarget(
+            name: "FuzzTests", dependencies: fuzzed, path: "Tests/Fuzz/Swift", exclude: ["Program.swift"],
+            swiftSettings: settings))

@@ -1,3 +1,4 @@
+import CFuzzChild
 import CImageCodec
 import Foundation
 import Testing
@@ -77,9 +78,20 @@ struct FuzzCorpusTests {
         }
     }
 
+    @Test("A child answers what a program that is an attacker's asks, or does not, and stays within its memory")
+    func child() throws {
+        let inputs = try Self.inputs("child")
+        #expect(inputs.count > 1)
+        for (_, bytes) in inputs { #expect(fuzz_child(bytes, bytes.count) == 0) }
+    }
+
     @Test("All inputs together have 100 KB at most")
     func size() throws {
-        let all = try ["jpeg", "png", "gif", "avif", "vp8l", "exif", "answer"].flatMap { try Self.inputs($0) }
+        let folder = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../Fuzz/corpus")
+            .standardized
+        let targets = try FileManager.default.contentsOfDirectory(atPath: folder.path()).map { $0.dropLast(4) }
+        #expect(targets.count > 15)
+        let all = try targets.flatMap { try Self.inputs(String($0)) }
         #expect(all.reduce(0) { $0 + $1.bytes.count } <= 100_000)
     }
 }

@@ -35,8 +35,8 @@ typedef struct {
     bool is_complete;
     /// Whether it has a Content-Encoding.
     bool is_coded;
-    /// Of all lines that set a cookie, in this response and those before it.
-    long cookie_bytes;
+    /// To which the bytes of all lines that set a cookie are added; may be NULL.
+    long *cookie_bytes;
     /// Called at the end of a header that has one, before the body; may be NULL.
     void (*did_end_coded)(void *owner);
     void *owner;
@@ -53,8 +53,8 @@ static inline size_t ccurl_count_header(char *line, size_t size, size_t count, v
         if (header->is_coded && header->did_end_coded) header->did_end_coded(header->owner);
     } else if (length > 17 && (line[0] | 32) == 'c' && strncasecmp(line, "Content-Encoding:", 17) == 0) {
         header->is_coded = true;
-    } else if (length > 11 && (line[0] | 32) == 's' && strncasecmp(line, "Set-Cookie:", 11) == 0) {
-        header->cookie_bytes += (long)length;
+    } else if (header->cookie_bytes && length > 11 && (line[0] | 32) == 's' && strncasecmp(line, "Set-Cookie:", 11) == 0) {
+        *header->cookie_bytes += (long)length;
     }
     return header->bytes <= header->max_bytes && header->lines <= header->max_lines ? length : 0;
 }

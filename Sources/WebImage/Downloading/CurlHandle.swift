@@ -80,20 +80,13 @@ final class CurlHandle {
         errorText.deallocate()
     }
 
-    /// The bytes of lines that set cookies, since they were taken last.
-    func takeCookieBytes() -> Int { header.takeCookieBytes() }
-
-    /// Bytes of the cookies of its jar.
-    var cookieBytes: Int { ccurl_cookie_bytes(pointer) }
-
-    func removeCookies() { ccurl_set_string(pointer, CURLOPT_COOKIELIST, "ALL") }
-
     private func setConstants(_ configuration: ImageDownloader.Configuration) {
         let context = Unmanaged.passUnretained(self).toOpaque()
         ccurl_set_pointer(pointer, CURLOPT_PRIVATE, context)
         ccurl_set_pointer(pointer, CURLOPT_ERRORBUFFER, errorText)
         ccurl_set_pointer(pointer, CURLOPT_SHARE, share.pointer)
         if jar != nil { ccurl_set_string(pointer, CURLOPT_COOKIEFILE, "") }
+        header.addCookies(to: share.cookieBytes)
         // SIGPIPE is blocked on the thread (DownloadLoop.prepareThread); no alarm signal for DNS either.
         ccurl_set_long(pointer, CURLOPT_NOSIGNAL, 1)
         // Otherwise a transfer that ends during name resolution would block the thread until the resolver answers, because its removal

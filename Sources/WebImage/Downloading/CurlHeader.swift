@@ -34,11 +34,8 @@ final class CurlHeader {
     /// Whether the last response has a Content-Encoding.
     var isCoded: Bool { pointer.pointee.is_coded }
 
-    /// The bytes of lines that set cookies, since they were taken last.
-    func takeCookieBytes() -> Int {
-        defer { pointer.pointee.cookie_bytes = 0 }
-        return pointer.pointee.cookie_bytes
-    }
+    /// Has the bytes of lines that set cookies added to a sum.
+    func addCookies(to sum: UnsafeMutablePointer<Int>) { pointer.pointee.cookie_bytes = sum }
 
     /// Whether the transfer was aborted because of it.
     var isTooLong: Bool { tooManyBytes || pointer.pointee.lines > pointer.pointee.max_lines }

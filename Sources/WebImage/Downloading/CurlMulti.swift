@@ -181,15 +181,21 @@ final class CurlMulti: Sendable {
 /// functions, because all handles are used on one thread.
 final class CurlShare {
     let pointer: UnsafeMutableRawPointer
+    /// Bytes of the lines that have set its cookies.
+    let cookieBytes = UnsafeMutablePointer<Int>.allocate(capacity: 1)
 
     init(cookies: Bool) throws(WebImageError) {
         guard let share = curl_share_init() else { throw WebImageError(.localFault, "curl cannot make a share handle") }
         pointer = UnsafeMutableRawPointer(share)
+        cookieBytes.initialize(to: 0)
         _ = ccurl_share(share, CURL_LOCK_DATA_SSL_SESSION)
         if cookies { _ = ccurl_share(share, CURL_LOCK_DATA_COOKIE) }
     }
 
-    deinit { curl_share_cleanup(pointer) }
+    deinit {
+        curl_share_cleanup(pointer)
+        cookieBytes.deallocate()
+    }
 }
 
 /// A string list; curl keeps the pointer, so it must outlive every handle that uses it.

@@ -1,11 +1,11 @@
+internal import CCurl
+
 /// What the transfers of a session share: idle handles and their shared state, headers and credentials. Used only on the downloader's
 /// thread.
 final class CurlSession {
     private final class Pool {
         let share: CurlShare
         var idle: [CurlHandle] = []
-        /// Bytes of its cookies, those that have taken the place of others included.
-        var cookieBytes = 0
 
         init(_ share: CurlShare) { self.share = share }
     }
@@ -77,17 +77,17 @@ final class CurlSession {
     func giveBack(_ handle: CurlHandle) {
         guard let pool = pools[handle.jar] else { return }
         pool.idle.append(handle)
-        pool.cookieBytes += handle.takeCookieBytes()
-        guard handle.jar != nil, pool.cookieBytes > Self.mostCookieBytes else { return }
+        let set = pool.share.cookieBytes
+        guard handle.jar != nil, set.pointee > Self.mostCookieBytes else { return }
         // The same cookies may have been set again and again.
-        pool.cookieBytes = handle.cookieBytes
-        guard pool.cookieBytes > Self.mostCookieBytes / 2 else { return }
-        handle.removeCookies()
-        pool.cookieBytes = 0
+        set.pointee = ccurl_cookie_bytes(handle.pointer)
+        guard set.pointee > Self.mostCookieBytes / 2 else { return }
+        ccurl_set_string(handle.pointer, CURLOPT_COOKIELIST, "ALL")
+        set.pointee = 0
     }
 
     /// Bytes of the cookies in the jars whose handles are idle.
-    var cookieBytes: Int { pools.values.reduce(0) { $0 + ($1.idle.last?.cookieBytes ?? 0) } }
+    var cookieBytes: Int { pools.values.reduce(0) { $0 + ($1.idle.last.map { ccurl_cookie_bytes($0.pointer) } ?? 0) } }
 
     func removeAll() {
         pools = [:]

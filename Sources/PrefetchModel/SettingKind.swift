@@ -59,7 +59,10 @@ package struct SettingKind<Value: Sendable & Equatable>: Sendable {
             let word = words.last ?? ""
             guard let value = read(word) else { return .fault(.unreadable(word)) }
             guard !range.contains(value) else { return .value(value) }
-            return .fault(.rule("is \(noun) from \(text(range.lowerBound)) to \(text(range.upperBound))", word))
+            let least = text(range.lowerBound)
+            let isOpen = (range.upperBound as? Int) == .max
+            let bounds = isOpen ? "of at least \(least)" : "from \(least) to \(text(range.upperBound))"
+            return .fault(.rule("is \(noun) \(bounds)", word))
         }
     }
 }
@@ -84,7 +87,7 @@ package struct SettingForm: Sendable {
 
 extension SettingKind where Value == Int {
     package static func count(_ range: ClosedRange<Int>, _ placeholder: String = "n") -> SettingKind {
-        SettingKind(placeholder, range, "a number", { Int($0) }, { $0 == .max ? "any" : "\($0)" })
+        SettingKind(placeholder, range, "a number", { Int($0) }, { "\($0)" })
     }
 
     package static func size(_ range: ClosedRange<Int>) -> SettingKind {
@@ -150,6 +153,8 @@ extension SettingKind where Value == String {
     ) -> SettingKind {
         SettingKind(placeholder, rule: rule, { isFine($0) ? $0 : nil }, { $0 })
     }
+
+    package static var folder: SettingKind { text("dir", rule: "needs a folder") { !$0.isEmpty } }
 }
 
 extension SettingKind where Value == [String] {

@@ -141,7 +141,7 @@ struct CommandTests: FolderSuite {
             response.delay = 0.05
             return response
         }
-        let file = list((0..<3000).map { origin.url("/\($0).png") })
+        let file = list((0..<1200).map { origin.url("/\($0).png") })
         let arguments = [
             "run", file, "--cache", folder.path("cache"), "-n", "2", "--allow-net", "127.0.0.0/8", "--json",
         ]
@@ -159,7 +159,7 @@ struct CommandTests: FolderSuite {
         let third = try await coord(arguments)
         #expect(await third.wait() == .exited(0), "\(third.stderr)")
         #expect(third.stderr.contains("continuing urls-"))
-        #expect(third.stdout.contains(#""finished":3000,"skipped":0"#))
+        #expect(third.stdout.contains(#""finished":1200,"skipped":0"#))
         let fsck = try await coord(["fsck", "--cache", folder.path("cache")])
         #expect(await fsck.wait() == .exited(0), "\(fsck.stdout)")
     }

@@ -1,4 +1,3 @@
-import ArgumentParser
 import Testing
 
 @testable import PrefetchCommands
@@ -20,7 +19,7 @@ struct ExportParsingTests {
         ["a", "--format", "files", "--out", "out", "--cache", "c"],
     ])
     func aBatchMayStandInFrontOrBehind(words: [String]) throws {
-        _ = try ExportCommand.parse(words)
+        _ = try command(["export"] + words)
     }
 
     @Test(arguments: [
@@ -40,7 +39,7 @@ struct ExportParsingTests {
         ["--format", "csv", "--per-shard", "9"], ["--format", "files", "--out", "d", "--caption-column", "c"],
     ])
     func anythingElseIsRefused(words: [String]) {
-        #expect(throws: (any Error).self) { try ExportCommand.parse(words) }
+        #expect(throws: (any Error).self) { try command(["export"] + words) }
     }
 
     @Test(arguments: [
@@ -49,7 +48,7 @@ struct ExportParsingTests {
         ["--out", "d", "--caption-column", "c"], ["--out", "d", "--format", "webdataset", "--caption-column", ""],
     ])
     func aRetryThatMakesNoSenseIsRefused(words: [String]) {
-        #expect(throws: (any Error).self) { try RetryCommand.parse(words) }
+        #expect(throws: (any Error).self) { try command(["retry"] + words) }
     }
 
     @Test(
@@ -60,10 +59,10 @@ struct ExportParsingTests {
         ])
     func formats(words: [String], form: String) throws {
         for targets in [
-            try RunCommand.parse(["urls.txt", "--out", "d"] + words).output.targets(),
-            try RetryCommand.parse(["--out", "d"] + words).output.targets(),
+            try #require(command(["run", "urls.txt", "--out", "d"] + words) as? RunCommand).targets(),
+            try #require(command(["retry", "--out", "d"] + words) as? RetryCommand).targets(),
         ] { #expect(targets.count == 1 && targets.first?.words.hasPrefix("--format \(form) --out d") == true) }
-        #expect(throws: (any Error).self) { try RunCommand.parse(["urls.txt", "--format", form]) }
+        #expect(throws: (any Error).self) { try command(["run", "urls.txt", "--format", form]) }
     }
 
     @Test("A folder that looks like an option is a path all the same")

@@ -164,56 +164,6 @@ struct FigureTests {
         try expect(Self.pretty(schema) + "\n", in: "schema.json")
     }
 
-    /// Names of definitions and lines of JSON: what does not hold, by the well-kept validator of Python.
-    private static let validator = """
-        import json, sys, jsonschema
-        schema = json.load(open(sys.argv[1]))
-        jsonschema.Draft202012Validator.check_schema(schema)
-        for line in open(sys.argv[2]):
-            name, text = line.rstrip("\\n").split("\\t", 1)
-            check = jsonschema.Draft202012Validator({"$ref": "#/$defs/" + name, "$defs": schema["$defs"]})
-            print(name, len(list(check.iter_errors(json.loads(text)))))
-        """
-
-    @Test("What is answered is valid against docs/schema.json, and a mistake is found, by Python's jsonschema")
-    func valid() async throws {
-        let snapshot = try #require(DashFixture.reading(40).snapshot)
-        let failure = FailureDetail(line: 1, url: "u", outcome: .timeout, tries: 3, detail: "d")
-        var counts = FailureCounts(by: .host, of: "b")
-        counts.note(failure)
-        let queue = QueueAnswer(name: "default", settings: QueueControl.QueueSettings())
-        let health = Health(
-            queue: DashFixture.reading(40).queue ?? QueueSnapshot(), lost: ["w"], statuses: [snapshot.status])
-        let status = StatusAnswer(
-            queue: queue, batches: [BatchAnswer(snapshot.status, snapshot)], leftOut: 0, snapshot: health.queue,
-            health: health,
-            limit: RunLimit(workers: snapshot.workers, batches: [snapshot.status]))
-        let workers = snapshot.workers.values + [WorkerRecord(id: "w", WorkerReport(), leaseLeft: 1)]
-        let line = ExportedLine(BatchResults.Line(line: 1, url: "u", outcome: nil))
-        let good: [(String, any Shown)] = [
-            ("status", status), ("workers", WorkersAnswer(queue: queue, workers: Array(workers))), ("failure", failure),
-            ("failure_counts", counts), ("line", line),
-            ("event", EventAnswer(.progress(finishedCount: 1, totalCount: 2))),
-            ("event", RateEvents().event(snapshot.status, WorkerLoad(snapshot.workers))),
-            ("why_oldest", OldestAnswer(batch: "b", oldest: [OpenURL(index: 0, state: .queued)])),
-            ("cache_summary", CacheSummary()), ("doctor", DoctorAnswer(findings: MachineDiagnostics.findings())),
-        ]
-        let text = failure.json.text
-        let bad = [
-            ("\"line\":1", "\"line\":\"1\""), ("\"url\":\"u\",", ""), ("timeout", "Timeout"), ("timeout", "hit"),
-            ("\"http_status\":null", "\"http_status\":\"404\""),
-        ].map { text.replacing($0, with: $1) }
-        let folder = TemporaryDirectory()
-        let lines = good.map { "\($0)\t\($1.json.text)\n" } + bad.map { "failure\t\($0)\n" }
-        folder.write(Array(lines.joined().utf8), to: "lines")
-        let check = try await ChildProcess(
-            "/usr/bin/env",
-            ["python3", "-c", Self.validator, Self.docs.appending(path: "schema.json").path(), folder.path("lines")])
-        #expect(await check.wait() == .exited(0), "\(check.stderr)")
-        let said = check.stdout.split(separator: "\n").map(String.init)
-        #expect(said == good.map { "\($0.0) 0" } + bad.map { _ in "failure 1" }, "\(said)")
-    }
-
     // MARK: docs/METRICS.md
 
     @Test("docs/METRICS.md has a line for each metric, as its help says")

@@ -97,6 +97,11 @@ struct HelpTests {
             "one of auto, tty, plain, json, none"
         ),
         (["run", "x", "--cache"], "--cache <dir> needs a value", "prefetch-coord run -h lists the options"),
+        (
+            ["run", "x", "--max-per-host", "-3"], "--max-per-host is a number of at least 0, not '-3'",
+            "prefetch-coord run -h lists the options"
+        ),
+        (["run", "x", "-n", "-3"], "--workers is a number from 1 to 256", "prefetch-coord run -h lists the options"),
         (["run", "x", "-n", "0"], "--workers is a number from 1 to 256", "prefetch-coord run -h lists the options"),
         (
             ["run", "x", "-q", "-v"], "--quiet and --verbose contradict each other",

@@ -20,5 +20,5 @@ enum RequestGroup: SettingGroup {
 /// The command that a line of `prefetch-coord` is parsed into, as the program parses it.
 func command(_ words: [String]) throws -> any ParsableCommand {
     let path = CommandPath(words, of: CoordCommand.self)
-    return try path.command.parseAsRoot(OptionalValues.words(Array(words.dropFirst(path.words.count - 1))))
+    return try SettingWords.parse(path.command, Array(words.dropFirst(path.words.count - 1)))
 }

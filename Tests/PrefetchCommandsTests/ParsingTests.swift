@@ -298,7 +298,7 @@ struct ParsingTests {
                 == [.refreshCached, .handleCookies, .allowInvalidSSLCertificates, .retryFailed, .fromCacheOnly])
         #expect(try BatchWords.parse(["--refresh-cached=stale"]).settings().options.options == .honorCacheControl)
         #expect(
-            OptionalValues.words(["run", "--refresh-cached", "x", "--refresh-cached=stale"]) == [
+            OptionValues.words(["run", "--refresh-cached", "x", "--refresh-cached=stale"]) == [
                 "run", "--refresh-cached=all", "x", "--refresh-cached=stale",
             ])
         #expect(BatchOptions(encoded: flags.encoded) == flags)
@@ -397,15 +397,16 @@ struct ParsingTests {
         let folder = TemporaryDirectory()
         folder.write(Array("SECRET\n".utf8), to: "password")
         let file = folder.path("password")
-        let given = try RedisLocation.parse([
+        let given = try SettingOptions<RedisLocation>.parse([
             "--redis", "redis://me@127.0.0.1:7000/2", "--redis-password-file", file, "--cache=-c", "--state", "s",
             "--queue", "mine",
         ])
         #expect(
             given.words == " --redis 'redis://me:***@127.0.0.1:7000/2' --redis-password-file \(file) --cache ./-c"
                 + " --state s --queue mine")
-        let again = try RedisLocation.parse(given.words.split(separator: " ").map { $0.filter { $0 != "'" } })
+        let again = try SettingOptions<RedisLocation>.parse(
+            given.words.split(separator: " ").map { $0.filter { $0 != "'" } })
         #expect(again.words == given.words && again.queue == "mine" && again.state == "s")
-        #expect(try RedisLocation.parse([]).words == "")
+        #expect(try SettingOptions<RedisLocation>.parse([]).words == "")
     }
 }

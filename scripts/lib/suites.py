@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Runs the built tests in several processes at once: scripts/lib/suites.py BUNDLE [--slots N] [FILTER]
 
-Suites are spread over processes, longest first: by what an earlier run has noted in `suites.json` beside the bundle, at first by
-the list of the long ones below. Within a process one test runs at a time. A process that prints nothing for five minutes is killed, and its tests count as failed.
+Suites are spread over processes, longest first: by what an earlier run has noted in `suites.json` beside the bundle.
+Within a process one test runs at a time. A process that prints nothing for five minutes is killed, and its tests count as failed.
 Exit code 0: every test passed; 1: some failed; 64: no test has FILTER in its name; 130: interrupted.
 """
 
@@ -22,12 +22,6 @@ import time
 SILENCE = 300
 # Seconds a test takes of a suite that has never run here: those of EndToEndTests start programs.
 END_TO_END, OTHERS = 5, 0.7
-# Seconds of suites whose tests take longer than those.
-LONG = {
-    "EndToEndTests.ChaosTests": 55, "EndToEndTests.FairnessTests": 51, "EndToEndTests.OwnBatchTests": 50, "EndToEndTests.HostListsTests": 47,
-    "WebImageTests.NameResolverTests": 46, "EndToEndTests.SickDiskTests": 44, "PrefetchTests.SickWorkerTests": 40,
-    "EndToEndTests.HostileRedisTests": 30, "EndToEndTests.ControlTests": 29, "EndToEndTests.RedisLossTests": 28,
-}
 GROUPS_PER_SLOT = 10
 
 
@@ -252,7 +246,7 @@ def main():
         print(f"error: no test has '{options.filter}' in its name", file=sys.stderr)
         return 64
     noted = pathlib.Path(options.bundle).with_name("suites.json")
-    times = json.loads(noted.read_text(encoding="utf-8")) if noted.exists() else LONG
+    times = json.loads(noted.read_text(encoding="utf-8")) if noted.exists() else {}
     with tempfile.TemporaryDirectory(prefix="suites-") as folder:
         run = Run(options, suites, whole, folder)
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))

@@ -16,9 +16,9 @@ OWN = "Sources/PrefetchModel/ByteText.swift"
 def main():
     known = {}
     for number, line in enumerate((ROOT / "scripts/lib/texts.txt").read_text().splitlines(), 1):
-        if line and not line.startswith("#"):
-            path, count, reason = line.split(None, 2)
-            known[path] = (int(count), number)
+        for file in [] if line.startswith("#") else line.split(" | ")[1].split(", "):
+            path, count = file.split()
+            known[f"Sources/{path}.swift"] = (int(count), number)
     found = {}
     for path in sorted((ROOT / "Sources").glob("**/*.swift")):
         name = str(path.relative_to(ROOT))

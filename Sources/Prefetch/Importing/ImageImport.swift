@@ -101,7 +101,7 @@ package struct ImageImport: Sendable {
             onRefusal(item.name, "its SHA-256 differs from the list")
             return .refused
         }
-        // Who wrote the list may have named any file of this user: what is in one that is no image is not told.
+        // Who wrote the list may have named any file of this user: the contents of one that is not an image are not printed.
         if level != .none, bytes.span.withUnsafeBytes({ ImageFormat(sniffing: $0) }) == nil {
             onRefusal(item.name, "not an image of a known format")
             return .refused

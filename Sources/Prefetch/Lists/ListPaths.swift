@@ -44,7 +44,7 @@ package enum ListPaths {
         return files
     }
 
-    /// A word that is no pattern, or an address, stays: opening it says what is wrong.
+    /// A word that is not a pattern, or is an address, stays: opening it says what is wrong.
     private static func matches(of word: String) throws(PrefetchError) -> [String] {
         guard word.utf8.contains(where: { "*?[".utf8.contains($0) }), !word.contains("://") else { return [word] }
         var found = glob_t()

@@ -3,8 +3,8 @@ internal import Glibc
 internal import Threading
 internal import WebImage
 
-/// A list that is read for the first time: its URLs are queued while it is read. Its beginning is read and checked at once; a list that is no longer
-/// is whole then.
+/// A list that is read for the first time: its URLs are queued while it is read. Its beginning is read and checked at once; a shorter
+/// list is whole then.
 ///
 /// A file of lines is read where it is. The lines of anything else, a pipe, a table, several files, are written into a file first, so that they
 /// can be read again.
@@ -53,12 +53,14 @@ package final class ListStream: Sendable {
         var folder: String?
         /// Bytes of the largest list that is copied.
         var copyMost = ListCopy.usualMost
+        /// Entries of a part of a larger one.
+        var partSize = ListSums.usualSize
         var digest = ListDigest()
         var checks: ListStreamChecks
     }
 
     /// Bytes of the beginning.
-    private static let headSize = 1 << 20
+    package static let usualHeadSize = 1 << 20
     private static let pollTime: Int32 = 100
     /// Milliseconds after the first URLs of a pipe in which it may end to be whole.
     private static let shortest: Int32 = 50
@@ -82,10 +84,12 @@ package final class ListStream: Sendable {
     /// Opens the files, and reads the beginning; of a pipe only what has come with the first URL.
     /// * `files`: at least one.
     /// * `limit`: the list ends behind so many entries.
+    /// * `headSize`: bytes of the beginning.
     /// * `notice`: called with what is to be said of it.
     /// - Throws: `notFound`; `unreadableList` if it has no URL, or a line of another format.
     package init(
         _ files: [String], options: ListInput.Options = ListInput.Options(), limit: Int? = nil,
+        headSize: Int = usualHeadSize,
         notice: @escaping @Sendable (ListInput.Notice) -> Void = { _ in }
     ) throws(PrefetchError) {
         let input = try ListInput(files, options: options, notice: notice)
@@ -99,16 +103,18 @@ package final class ListStream: Sendable {
             (state.lines, state.path, state.size) = (lines, files[0], lines.mark?.size ?? 0)
         } else {
             (state.input, state.share) = (input, input.share)
-            try Self.readHead(&state, isStream: files.contains(where: ListFile.isStream))
+            try Self.readHead(&state, headSize, isStream: files.contains(where: ListFile.isStream))
         }
-        isWhole = try Self.checkHead(&state, limit)
+        isWhole = try Self.checkHead(&state, headSize, limit)
         if isWhole { try state.checks.finish(isCut: state.checks.total == limit) }
         let hash = isPlain ? state.lines?.digest(upTo: state.offset) : SHA256.hash(state.pending).hex
         head = (hash ?? "", state.offset)
         self.state = Locked(state)
     }
 
-    private static func readHead(_ state: inout State, isStream: Bool) throws(PrefetchError) {
+    private static func readHead(
+        _ state: inout State, _ headSize: Int, isStream: Bool
+    ) throws(PrefetchError) {
         var hasEntry = false
         while !state.hasEnded, state.pending.count < headSize {
             let known = state.pending.count
@@ -121,7 +127,9 @@ package final class ListStream: Sendable {
     }
 
     /// Returns whether it has no more lines.
-    private static func checkHead(_ state: inout State, _ limit: Int?) throws(PrefetchError) -> Bool {
+    private static func checkHead(
+        _ state: inout State, _ headSize: Int, _ limit: Int?
+    ) throws(PrefetchError) -> Bool {
         let name = state.checks.name
         var reader =
             if let lines = state.lines { LineReader(lines, called: name) } else {
@@ -179,9 +187,12 @@ package final class ListStream: Sendable {
     /// Makes room in a folder for what is kept of it.
     /// * `copyMost`: bytes of the largest list that is copied; of a larger file there are digests of its parts.
     /// - Throws: `inputOutput` if that cannot be written.
-    package func keep(in folder: String, copyMost: Int = ListCopy.usualMost) throws(PrefetchError) {
+    /// * `partSize`: entries of such a part.
+    package func keep(
+        in folder: String, copyMost: Int = ListCopy.usualMost, partSize: Int? = nil
+    ) throws(PrefetchError) {
         try state.withLock { state throws(PrefetchError) in
-            state.copyMost = copyMost
+            (state.copyMost, state.partSize) = (copyMost, partSize ?? state.partSize)
             if isPlain {
                 let path = PathText.resolved(state.path) ?? state.path
                 state.folder = path.hasPrefix(folder + "/") ? nil : folder
@@ -231,16 +242,16 @@ package final class ListStream: Sendable {
         _ body: (PrefetchJob.Entry, Int) async throws(PrefetchError) -> Bool,
         waiting: () async throws(PrefetchError) -> Bool = { () async throws(PrefetchError) in true }
     ) async throws(PrefetchError) {
-        let (lines, folder, copyMost, size) = state.withLock { state in
+        let (lines, folder, copyMost, partSize, size) = state.withLock { state in
             state.digest = ListDigest()
-            return (state.lines, copies ? state.folder : nil, state.copyMost, state.size)
+            return (state.lines, copies ? state.folder : nil, state.copyMost, state.partSize, state.size)
         }
         guard let lines else { return }
         var reader = LineReader(lines, called: name)
         // What is no file of lines has a file of its own, which stays where there is no copy.
         let isTooLarge = isPlain && size > copyMost
         let writer = isTooLarge && limit == nil ? nil : folder.flatMap { ListCopy.Writer(in: $0, most: copyMost) }
-        var sums = isTooLarge && folder != nil ? ListSums.Maker(of: lines) : nil
+        var sums = isTooLarge && folder != nil ? ListSums.Maker(of: lines, size: partSize) : nil
         reader.observe = { [state] bytes, range in
             state.withLock { $0.digest.add(bytes[range]) }
             bytes.withUnsafeBytes { writer?.write(UnsafeRawBufferPointer(rebasing: $0[range])) }

@@ -4,7 +4,7 @@ internal import WebImage
 /// Digests of a list's parts, which are kept where the list is too large for a copy: of a list that was changed they tell which lines are left, wherever
 /// in the file these are now.
 ///
-/// A part has 65,536 entries, and 40 bytes here. The file is beside the copies, and is removed like them.
+/// A part has 65,536 entries, and 40 bytes here, behind 32 about all of them. The file is beside the copies, and is removed like them.
 struct ListSums: Equatable {
     struct Part: Equatable {
         var length: Int
@@ -16,13 +16,15 @@ struct ListSums: Equatable {
         var digest: [UInt8]
     }
 
-    /// Entries of a part.
-    static let size = 1 << 16
+    /// Entries of a part, unless a list says otherwise.
+    static let usualSize = 1 << 16
     static let ending = ".list.sums"
-    private static let magic: UInt64 = 0x3130_736d_7573_6c70
+    private static let magic: UInt64 = 0x3230_736d_7573_6c70
     /// Parts that turn out to be others than their first lines promise; a list of equal lines has no end of them.
     private static let mostWrong = 1_000
 
+    /// Entries of a part.
+    let size: Int
     /// Entries and lines of all parts.
     private(set) var total = 0, lines = 0
     private(set) var parts: [Part] = []
@@ -32,11 +34,12 @@ struct ListSums: Equatable {
     /// Forms them of a list while it is read for the first time.
     struct Maker {
         private let file: OpenedList
-        private var sums = ListSums()
+        private var sums: ListSums
         private var start = 0
         private var first: (line: Int, hash: UInt64)?
 
-        init(of file: OpenedList) { self.file = file }
+        /// * `size`: entries of a part.
+        init(of file: OpenedList, size: Int) { (self.file, sums) = (file, ListSums(size: size)) }
 
         /// * `end`: the byte behind the line.
         mutating func add(_ line: [UInt8], number: Int, end: Int) {
@@ -44,7 +47,7 @@ struct ListSums: Equatable {
             sums.lines = number
             guard URLList.isEntry(line) else { return }
             sums.total += 1
-            if sums.total % ListSums.size == 0 { close(end) }
+            if sums.total % sums.size == 0 { close(end) }
         }
 
         private mutating func close(_ end: Int) {
@@ -68,7 +71,7 @@ struct ListSums: Equatable {
 
     // MARK: Keeping
 
-    private init() {}
+    private init(size: Int) { self.size = size }
 
     private static func path(_ hash: String, in folder: String) -> String { "\(folder)/\(hash)\(ending)" }
 
@@ -82,11 +85,12 @@ struct ListSums: Equatable {
         utimensat(AT_FDCWD, path, nil, 0)
         func word(_ place: Int) -> UInt64 { (0..<8).reversed().reduce(0) { $0 << 8 | UInt64(bytes[8 * place + $1]) } }
         func number(_ place: Int) -> Int? { Int(exactly: word(place)) }
-        guard bytes.count >= 24, bytes.count % 40 == 24, word(0) == Self.magic, let total = number(1),
-            let lines = number(2), (bytes.count - 24) / 40 == (total + Self.size - 1) / Self.size
+        guard bytes.count >= 32, bytes.count % 40 == 32, word(0) == Self.magic, let size = number(1),
+            (1...Self.usualSize).contains(size), let total = number(2), let lines = number(3), total <= lines,
+            (bytes.count - 32) / 40 == (total + size - 1) / size
         else { return nil }
-        (self.total, self.lines) = (total, lines)
-        for place in stride(from: 3, to: bytes.count / 8, by: 5) {
+        (self.size, self.total, self.lines) = (size, total, lines)
+        for place in stride(from: 4, to: bytes.count / 8, by: 5) {
             guard let length = number(place), let line = number(place + 1), length < 1 << 48, line <= lines else {
                 return nil
             }
@@ -109,7 +113,7 @@ struct ListSums: Equatable {
     func keep(_ hash: String, in folder: String) {
         var bytes: [UInt8] = []
         func put(_ word: UInt64) { bytes += (0..<8).map { UInt8(truncatingIfNeeded: word >> (8 * $0)) } }
-        for word in [Self.magic, UInt64(total), UInt64(lines)] { put(word) }
+        for word in [Self.magic, UInt64(size), UInt64(total), UInt64(lines)] { put(word) }
         for part in parts {
             for word in [UInt64(part.length), UInt64(part.line), part.first] { put(word) }
             bytes += part.digest
@@ -156,7 +160,7 @@ struct ListSums: Equatable {
         var pieces: [ListPiece] = []
         var lost: [ClosedRange<Int>] = []
         for (part, home) in homes.enumerated() {
-            let indices = part * Self.size..<min(total, (part + 1) * Self.size)
+            let indices = part * size..<min(total, (part + 1) * size)
             let isNeighbour =
                 part > 0
                 && (home == nil ? homes[part - 1] == nil : homes[part - 1].map { $0 + parts[part - 1].length } == home)

@@ -43,7 +43,7 @@ enum URLColumn {
         return text
     }
 
-    /// Every byte that is no ASCII as `%E9`: what curl and wget send for it.
+    /// Every byte outside ASCII as `%E9`: what curl and wget send for it.
     static func encoded(_ bytes: some Sequence<UInt8>) -> String {
         let digits = Array("0123456789ABCDEF".utf8)
         var text: [UInt8] = []

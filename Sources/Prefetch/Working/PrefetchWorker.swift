@@ -104,7 +104,7 @@ public actor PrefetchWorker {
         context.shutdown.stopping.open()
     }
 
-    /// Works until it is told to leave, or with `burst` until no batch is running. Returns its own counts.
+    /// Works until it is asked to stop, or with `burst` until no batch is running. Returns its own counts.
     /// - Throws: `refused`, `configuration` or `redisUnavailable` if Redis is unusable (wrong password, too old, set to evict); an
     ///   unreachable Redis is waited for. Only at its start: once registered it waits out any problem of Redis.
     public func run() async throws(PrefetchError) -> PrefetchCounts {

@@ -8,7 +8,7 @@ internal import WebImage
 struct BatchFollower: Sendable {
     let queue: PrefetchQueue
     let id: String
-    /// How progress is told; never `auto`.
+    /// How progress is shown; never `auto`.
     let mode: ProgressMode
     /// What to type so that refused addresses are opened.
     let allowNetHint: @Sendable (_ address: String) -> String

@@ -315,7 +315,7 @@ extension BatchOutput {
             case .csv, .tsv: return ""
             case .failed:
                 guard let outcome = line.result.outcome, outcome.isSkipped else { return "" }
-                // A line that is no URL cannot be requested again: it stays as a comment.
+                // A line that is not a URL cannot be requested again: it stays as a comment.
                 let url = ShownURL.url(line.result.url)
                 return outcome == .invalidURL ? "# \(url)\n" : "\(url)\n"
             // Written by ``BatchExport/forEachLock(_:)``, which needs the digest of every image.

@@ -23,12 +23,12 @@ struct BlacklistAddCommand: AsyncParsableCommand {
     var urls: [String]
 
     @OptionGroup(title: "List") var empty: EmptyListOptions
-    @OptionGroup(title: "Redis") var location: RedisLocation
+    @OptionGroup(title: "Redis") var location: SettingOptions<RedisLocation>
 
     func run() async throws {
         let source = BlacklistSource(urls)
         try source.check()
-        try await Session.with(location) { session in try await source.add(to: session.queue, empty) }
+        try await Session.with(location.record) { session in try await source.add(to: session.queue, empty) }
     }
 }
 
@@ -58,7 +58,7 @@ struct BlacklistRemoveCommand: AsyncParsableCommand {
 
     @OptionGroup var confirmation: Confirmation
     @OptionGroup(title: "List") var empty: EmptyListOptions
-    @OptionGroup(title: "Redis") var location: RedisLocation
+    @OptionGroup(title: "Redis") var location: SettingOptions<RedisLocation>
 
     func validate() throws {
         if all && !urls.isEmpty { throw ValidationError("--all removes all URLs; it takes none") }
@@ -66,10 +66,12 @@ struct BlacklistRemoveCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        guard !all else { return try await Session.with(location) { session in try await removeAll(session.queue) } }
+        guard !all else {
+            return try await Session.with(location.record) { session in try await removeAll(session.queue) }
+        }
         let source = BlacklistSource(urls)
         try source.check()
-        try await Session.with(location) { session in try await source.remove(from: session.queue, empty) }
+        try await Session.with(location.record) { session in try await source.remove(from: session.queue, empty) }
     }
 
     private func removeAll(_ queue: PrefetchQueue) async throws {

@@ -37,10 +37,10 @@ struct BlacklistListCommand: AsyncParsableCommand {
     var json = false
 
     @OptionGroup(title: "Output") var secrets: SecretOptions
-    @OptionGroup(title: "Redis") var location: RedisLocation
+    @OptionGroup(title: "Redis") var location: SettingOptions<RedisLocation>
 
     func run() async throws {
-        try await Session.with(location) { session in
+        try await Session.with(location.record) { session in
             var count = 0
             try await session.queue.failedURLs.forEach { group throws(PrefetchError) in
                 count += group.count

@@ -25,14 +25,14 @@ struct CancelCommand: AsyncParsableCommand {
     var slot: String?
 
     @OptionGroup var confirmation: Confirmation
-    @OptionGroup(title: "Redis") var location: RedisLocation
+    @OptionGroup(title: "Redis") var location: SettingOptions<RedisLocation>
 
     func validate() throws {
         if batch != nil && slot != nil { throw ValidationError("give a batch or --slot, not both") }
     }
 
     func run() async throws {
-        try await Session.with(location) { session in
+        try await Session.with(location.record) { session in
             let id = try await meant(session.queue)
             guard let before = try await session.queue.batches.status(of: id) else {
                 return try await remove(id, session.queue)

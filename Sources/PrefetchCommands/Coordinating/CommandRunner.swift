@@ -50,8 +50,7 @@ public enum CommandRunner {
         // The command itself, not its root, of which the parser would first build the arguments of every command on the way, twice.
         let path = words.contains(where: isForRoot) ? CommandPath([], of: root) : CommandPath(words, of: root)
         return await code(of: path.command, words, root) {
-            var command = try path.command.parseAsRoot(
-                OptionalValues.words(Array(words.dropFirst(path.words.count - 1))))
+            var command = try SettingWords.parse(path.command, Array(words.dropFirst(path.words.count - 1)))
             if var command = command as? any AsyncParsableCommand {
                 try await command.run()
             } else {

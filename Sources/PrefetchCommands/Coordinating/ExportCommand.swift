@@ -84,14 +84,15 @@ struct ExportCommand: AsyncParsableCommand {
         name: .shortAndLong, help: .file("File to write a text to. (default: standard output)"), completion: .file())
     var output: String?
 
-    @OptionGroup var replacing: ReplacingOptions
+    @Flag(help: "Replace any file that is not one of the lists.")
+    var overwrite = false
 
     @Option(
         name: .customLong("sdwebimage-version"),
         help: .value("version", "SDWebImage version of the layout: v3, v4 or v5. (default: v5)"))
     var layout: SDWebImageFileName.Layout?
 
-    @OptionGroup(title: "Shards") var shards: ShardArguments
+    @OptionGroup(title: "Shards") var shards: SettingOptions<ShardArguments>
 
     @Option(
         help: ArgumentHelp(
@@ -100,14 +101,14 @@ struct ExportCommand: AsyncParsableCommand {
     var merge: [String] = []
 
     @OptionGroup(title: "Output") var secrets: SecretOptions
-    @OptionGroup(title: "Redis") var location: RedisLocation
+    @OptionGroup(title: "Redis") var location: SettingOptions<RedisLocation>
     @OptionGroup(title: "Redis") var readOnly: SettingOptions<LowerCaches>
 
     func validate() throws {
-        // Said by ``run()``: an option of another tool is told first.
+        // Said by ``run()``: an option of another tool is answered first.
         guard let format else { return }
         if output == "" { throw ValidationError("--output needs a file") }
-        if replacing.overwrite, output == nil || output == "-" {
+        if overwrite, output == nil || output == "-" {
             throw ValidationError("--overwrite goes with --output FILE; no file of a folder is replaced")
         }
         for (option, isGiven, formats) in [
@@ -116,8 +117,8 @@ struct ExportCommand: AsyncParsableCommand {
             throw ValidationError(
                 "\(option) is of --format \(formats.map(\.rawValue).joined(separator: ", "))")
         }
-        try shards.check(format.shards, of: ShardOptions.Form.allCases)
-        if let form = format.shards { _ = try shards.options(form) }
+        try shards.record.check(format.shards, of: ShardOptions.Form.allCases)
+        if let form = format.shards { _ = try shards.record.options(form) }
         guard format.isFolder else {
             if out != nil { throw ValidationError("--format \(format.rawValue) is a text: -o FILE, not --out") }
             return
@@ -137,21 +138,21 @@ struct ExportCommand: AsyncParsableCommand {
             throw PrefetchError(
                 .configuration, "export needs the cache with the images", hint: "name the cache: --cache DIR")
         }
-        try await Session.with(location) { session in
+        try await Session.with(location.record) { session in
             let id = try await MeantBatch.resolve(
                 batch,
                 "export --format \(format.rawValue)" + (out.map { " --out \(Shell.quoted(Shell.path($0)))" } ?? ""),
                 location.words, in: session.queue)
             guard format != .html else {
                 let report = BatchReport(queue: session.queue, id: id)
-                return try await report.write(to: path, overwrites: replacing.overwrite)
+                return try await report.write(to: path, overwrites: overwrite)
             }
             let output = BatchOutput(
                 queue: session.queue, cache: .folder(location.cacheFolder ?? ""),
                 readOnly: readOnly.record.readOnlyCaches,
                 merged: merge)
             let target = try target(format, path)
-            try await output.check(id, target, overwrites: replacing.overwrite)
+            try await output.check(id, target, overwrites: overwrite)
             try await output.write(id, to: target)
         }
     }
@@ -159,7 +160,7 @@ struct ExportCommand: AsyncParsableCommand {
     private func target(_ format: Format, _ path: String?) throws -> BatchOutput.Target {
         if let text = format.text { return .text(text, path) }
         let folder = out ?? ""
-        if let form = format.shards { return .shards(folder, try shards.options(form)) }
+        if let form = format.shards { return .shards(folder, try shards.record.options(form)) }
         return switch format {
         case .tree: .tree(folder)
         case .sdwebimage: .sdWebImage(folder, layout ?? .v5)

@@ -28,10 +28,10 @@ struct FailuresCommand: AsyncParsableCommand {
     var json = false
 
     @OptionGroup(title: "Output") var secrets: SecretOptions
-    @OptionGroup(title: "Redis") var location: RedisLocation
+    @OptionGroup(title: "Redis") var location: SettingOptions<RedisLocation>
 
     func run() async throws {
-        try await Session.with(location, readsOnly: true) { session in
+        try await Session.with(location.record, readsOnly: true) { session in
             let id = try await MeantBatch.resolve(batch, "failures", location.words, in: session.queue)
             // The newest retry has every line that is skipped still.
             let status = try await BatchChain.read(id, queue: session.queue).newest

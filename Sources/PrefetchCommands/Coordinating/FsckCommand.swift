@@ -33,14 +33,14 @@ struct FsckCommand: AsyncParsableCommand {
     var json = false
 
     @OptionGroup(title: "Output") var secrets: SecretOptions
-    @OptionGroup(title: "Redis") var location: RedisLocation
+    @OptionGroup(title: "Redis") var location: SettingOptions<RedisLocation>
     @OptionGroup(title: "Redis") var readOnly: SettingOptions<LowerCaches>
 
     func validate() throws {
     }
 
     func run() async throws {
-        try await Session.with(location) { session in
+        try await Session.with(location.record) { session in
             let ids = try await ids(session.queue)
             var findings = FsckFindings(most: all ? .max : FsckFindings.mostShown)
             if batch == nil {

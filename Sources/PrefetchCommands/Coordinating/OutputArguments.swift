@@ -1,33 +1,28 @@
 internal import ArgumentParser
 internal import Prefetch
 
-/// Whether a file of results replaces another file.
-struct ReplacingOptions: ParsableArguments {
-    @Flag(help: "Replace any file that is not one of the lists.")
-    var overwrite = false
-}
-
 /// What shards are like.
-struct ShardArguments: ParsableArguments {
-    @Option(help: .count("Lines of a shard. (default: 10000)"))
+struct ShardArguments: SettingRecord, SettingGroup {
     var perShard: Int?
-
-    @Option(help: .name("Column of captions. (default: caption, text or alt)"))
     var captionColumn: String?
-
-    @Option(
-        help: .name(
-            "Name of the images in shards; ext: each by its format. (default: jpg, or the --image-format)"
-        ))
     var imageMember: String?
-
-    @Option(
-        help: .value(
-            "format",
-            "Table of a webdataset shard: parquet or jsonl. (default: parquet, if duckdb or pyarrow is there)"))
     var sidecar: ShardOptions.Sidecar?
 
-    /// * `form`: nil of a format that is no shards; `offered`: those that the command has.
+    static let settings: [Setting<ShardArguments>] = [
+        Setting("--per-shard", \.perShard, .count(1...10_000_000), "Lines of a shard. (default: 10000)"),
+        Setting(
+            "--caption-column", \.captionColumn,
+            .text("name", rule: "needs the name of a column") { !$0.isEmpty },
+            "Column of captions. (default: caption, text or alt)"),
+        Setting(
+            "--image-member", \.imageMember, .text("name"),
+            "Name of the images in shards; ext: each by its format. (default: jpg, or the --image-format)"),
+        Setting(
+            "--sidecar", \.sidecar, .choice("format"),
+            "Table of a webdataset shard: parquet or jsonl. (default: parquet, if duckdb or pyarrow is there)"),
+    ]
+
+    /// * `form`: nil of a format without shards; `offered`: those that the command has.
     /// - Throws: `ValidationError` if the options do not go with it.
     func check(_ form: ShardOptions.Form?, of offered: [ShardOptions.Form]) throws {
         for (option, isGiven, forms) in [
@@ -43,13 +38,7 @@ struct ShardArguments: ParsableArguments {
 
     func options(_ form: ShardOptions.Form) throws -> ShardOptions {
         var options = ShardOptions(form)
-        if let perShard {
-            guard (1...10_000_000).contains(perShard) else {
-                throw ValidationError("--per-shard is a number from 1 to 10000000")
-            }
-            options.perShard = perShard
-        }
-        if captionColumn == "" { throw ValidationError("--caption-column needs the name of a column") }
+        if let perShard { options.perShard = perShard }
         if let imageMember {
             guard ShardOptions.isMember(imageMember), form == .webDataset || imageMember != ShardOptions.ownMember
             else {
@@ -63,41 +52,37 @@ struct ShardArguments: ParsableArguments {
     }
 }
 
-extension ShardOptions.Sidecar: ExpressibleByArgument {}
-
 /// What `run` and `retry` write at the end of the batch, and shards before it.
-struct OutputArguments: ParsableArguments {
+struct OutputArguments: SettingRecord, SettingGroup {
     /// What a folder of images looks like.
-    enum Format: String, CaseIterable, ExpressibleByArgument {
+    enum Format: String, CaseIterable, Sendable {
         case files, tree, webdataset, parquet
     }
 
-    @Option(help: .file("Write the result of each line to this file, as export --format jsonl."), completion: .file())
     var manifest: String?
-
-    @OptionGroup var replacing: ReplacingOptions
-
-    @Option(
-        help: .folder("Write the images to this folder at the end; of a run, each shard once it is complete."),
-        completion: .directory)
+    var overwrite = false
     var out: String?
-
-    @Option(
-        help: .value(
-            "format", "Layout of --out, as of export --format: files, tree, webdataset or parquet. (default: files)"))
     var format: Format?
 
-    @OptionGroup(title: "Shards") var shards: ShardArguments
-
-    func validate() throws { _ = try targets() }
+    static let settings: [Setting<OutputArguments>] = [
+        Setting(
+            "--manifest", \.manifest, .text("file"), is: .file,
+            "Write the result of each line to this file, as export --format jsonl."),
+        Setting("--overwrite", \.overwrite, .flag, "Replace any file that is not one of the lists."),
+        Setting(
+            "--out", \.out, .folder,
+            "Write the images to this folder at the end; of a run, each shard once it is complete."),
+        Setting(
+            "--format", \.format, .choice("format"),
+            "Layout of --out, as of export --format: files, tree, webdataset or parquet. (default: files)"),
+    ]
 
     /// - Throws: `ValidationError` if the options do not go together.
-    func targets() throws -> [BatchOutput.Target] {
+    func targets(_ shards: ShardArguments) throws -> [BatchOutput.Target] {
         if manifest == "" || manifest == "-" {
             throw ValidationError("--manifest needs a file; for standard output: prefetch-coord export --format jsonl")
         }
-        if replacing.overwrite && manifest == nil { throw ValidationError("--overwrite goes with --manifest FILE") }
-        if out == "" { throw ValidationError("--out needs a folder") }
+        if overwrite && manifest == nil { throw ValidationError("--overwrite goes with --manifest FILE") }
         if format != nil && out == nil { throw ValidationError("--format goes with --out DIR") }
         let folder: BatchOutput.Target? = try out.map { out in
             switch format ?? .files {

@@ -20,10 +20,10 @@ struct PauseCommand: AsyncParsableCommand {
             """)
 
     @OptionGroup var target: PauseArguments
-    @OptionGroup(title: "Redis") var location: RedisLocation
+    @OptionGroup(title: "Redis") var location: SettingOptions<RedisLocation>
 
     func run() async throws {
-        try await Session.with(location) { session in
+        try await Session.with(location.record) { session in
             let queue = session.queue
             let meant = try await target.resolve(queue, "pause", location.words)
             let resume = "\(Shell.program) resume \(target.words(meant))\(location.words)"
@@ -56,10 +56,10 @@ struct ResumeCommand: AsyncParsableCommand {
             """)
 
     @OptionGroup var target: PauseArguments
-    @OptionGroup(title: "Redis") var location: RedisLocation
+    @OptionGroup(title: "Redis") var location: SettingOptions<RedisLocation>
 
     func run() async throws {
-        try await Session.with(location) { session in
+        try await Session.with(location.record) { session in
             let queue = session.queue
             let meant = try await target.resolve(queue, "resume", location.words)
             switch try await queue.control.resume(meant) {

@@ -32,7 +32,7 @@ struct RemoveCommand: AsyncParsableCommand {
     var orphans = false
 
     @OptionGroup var confirmation: Confirmation
-    @OptionGroup(title: "Redis") var location: RedisLocation
+    @OptionGroup(title: "Redis") var location: SettingOptions<RedisLocation>
 
     func validate() throws {
         if orphans != batches.isEmpty { throw ValidationError("rm takes batches, or --orphans") }
@@ -40,7 +40,7 @@ struct RemoveCommand: AsyncParsableCommand {
 
     func run() async throws {
         if orphans { return try removeOrphans() }
-        try await Session.with(location) { session in
+        try await Session.with(location.record) { session in
             let queue = session.queue
             var ids: Set<String> = []
             for name in batches {

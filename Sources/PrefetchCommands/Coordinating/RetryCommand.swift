@@ -37,34 +37,38 @@ struct RetryCommand: AsyncParsableCommand {
         help: .share("Exit with 0 even if this many URLs failed; see --max-failures."))
     var allowFailures: PrefetchSettings.Share?
 
-    @OptionGroup var output: OutputArguments
+    @OptionGroup var output: SettingOptions<OutputArguments>
+    @OptionGroup(title: "Shards") var shards: SettingOptions<ShardArguments>
 
     @Flag(help: "Print the result as one JSON object.")
     var json = false
 
     @OptionGroup var verbosity: VerbosityArguments
 
-    @OptionGroup(title: "Redis") var location: RedisLocation
+    @OptionGroup(title: "Redis") var location: SettingOptions<RedisLocation>
     @OptionGroup(title: SettingTitles.batch) var changes: SettingOptions<RetryBatch>
     @OptionGroup(title: SettingTitles.worker) var fetch: SettingOptions<RunFetch>
     @OptionGroup(title: "Output") var progress: ProgressArguments
     @OptionGroup(title: "Output") var secrets: SecretOptions
 
+    func targets() throws -> [BatchOutput.Target] { try output.record.targets(shards.record) }
+
     func validate() throws {
+        _ = try targets()
         try progress.check(verbosity.level)
         if let workers, !(1...256).contains(workers) { throw ValidationError("--workers is a number from 1 to 256") }
     }
 
     func run() async throws {
         if progress.mode(verbosity.level) == .json { Console.noteAsJSON() }
-        let place = try location.place()
+        let place = try location.record.place()
         switch place {
         case .server:
             try refuseOptionsOfWorkers()
-            try await Session.with(location) { session in try await queue(session) }
+            try await Session.with(location.record) { session in try await queue(session) }
         case .cache(let folder):
-            try Session.requireRun(folder, location)
-            let outputs = try output.targets()
+            try Session.requireRun(folder, location.record)
+            let outputs = try targets()
             for target in outputs { try target.check() }
             var changes = try self.changes.settings()
             var fetch = try fetch.record.complete()
@@ -76,7 +80,7 @@ struct RetryCommand: AsyncParsableCommand {
                 allowFailures: allowFailures, json: json,
                 progress: progress.mode(verbosity.level), isColoured: progress.isColoured,
                 verbosity: verbosity.level, fetch: fetch,
-                outputs: outputs, overwrites: output.replacing.overwrite, showsSecrets: secrets.showSecrets)
+                outputs: outputs, overwrites: output.overwrite, showsSecrets: secrets.showSecrets)
             try await BatchRun(
                 settings: settings, cache: cache,
                 source: .skipped(of: batch, taking: self.changes.given, from: changes)
@@ -90,7 +94,7 @@ struct RetryCommand: AsyncParsableCommand {
         if workers != nil { given.append("--workers") }
         if output.manifest != nil { given.append("--manifest") }
         if output.out != nil { given.append("--out") }
-        if output.replacing.overwrite { given.append("--overwrite") }
+        if output.overwrite { given.append("--overwrite") }
         given += FetchSettings.settings.filter { fetch.given.contains($0.name) }.map(\.about.flag)
         if !wait && allowFailures != nil { given.append("--allow-failures without --wait") }
         guard given.isEmpty else {
@@ -131,7 +135,7 @@ struct RetryCommand: AsyncParsableCommand {
             throw PrefetchError(.notFound, "the batch \(opened.id) was \(state) while it was fed", hint: "retry again")
         }
         if wait {
-            return try await QueuedBatch(opened.id, session, location).follow(
+            return try await QueuedBatch(opened.id, session, location.record).follow(
                 stop, progress, verbosity.level, allowed: allowFailures, isJSON: json)
         }
         if json, let status = try await session.queue.batches.status(of: opened.id) {

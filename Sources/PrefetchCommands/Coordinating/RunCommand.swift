@@ -33,7 +33,7 @@ struct RunCommand: AsyncParsableCommand {
     @Option(help: .folder("Cache folder."))
     var cache = "./cache"
 
-    @Option(help: StateOption.help, completion: .directory)
+    @Option(help: .folder(StateOption.about), completion: .directory)
     var state: String?
 
     @Option(
@@ -45,21 +45,23 @@ struct RunCommand: AsyncParsableCommand {
         help: .share("Exit with 0 even if this many URLs failed; see --max-failures."))
     var allowFailures: PrefetchSettings.Share?
 
-    @OptionGroup var output: OutputArguments
+    @OptionGroup var output: SettingOptions<OutputArguments>
+    @OptionGroup(title: "Shards") var shards: SettingOptions<ShardArguments>
 
     @Flag(help: "Print the result as one JSON object.")
     var json = false
 
     @OptionGroup var verbosity: VerbosityArguments
 
-    @OptionGroup(title: "List") var part: ListPartOptions
-    @OptionGroup(title: "List") var table: TableOptions
+    @OptionGroup(title: "List") var part: SettingOptions<ListPartOptions>
+    @OptionGroup(title: "List") var table: SettingOptions<TableOptions>
     @OptionGroup(title: SettingTitles.batch) var batch: SettingOptions<RunBatch>
     @OptionGroup(title: SettingTitles.worker) var fetch: SettingOptions<RunFetch>
     @OptionGroup(title: "Output") var progress: ProgressArguments
     @OptionGroup(title: "Output") var secrets: SecretOptions
 
     func validate() throws {
+        _ = try targets()
         try progress.check(verbosity.level)
         if let workers, !(1...256).contains(workers) { throw ValidationError("--workers is a number from 1 to 256") }
         guard !cache.isEmpty else { throw ValidationError("--cache needs a folder") }
@@ -77,11 +79,11 @@ struct RunCommand: AsyncParsableCommand {
         // A list that cannot be used leaves no cache folder behind.
         let files = try ListPaths.files(files)
         let list = try GivenList.open(files, tableWithCaptions, limit: part.limit)
-        for target in try output.targets() { try target.check() }
+        for target in try targets() { try target.check() }
         let cache = try RunCache(cache, StateOption.folder(state), fetch.prepareCache())
-        try list.keep(in: cache.state.lists(), copyMost: part.listCopyMax.bytes)
-        for target in try output.targets() {
-            try await target.check(overwrites: output.replacing.overwrite, lists: files, entries: BatchEntries(list))
+        try list.keep(in: cache.state.lists(), copyMost: part.listCopyMax)
+        for target in try targets() {
+            try await target.check(overwrites: output.overwrite, lists: files, entries: BatchEntries(list))
         }
         BatchSubmission.warn(of: list.reading.lineOptions, batch.options)
         if verbosity.level > .quiet, let note = try await ContactNote.line(for: list, batch.options.requests, fetch) {
@@ -114,10 +116,12 @@ struct RunCommand: AsyncParsableCommand {
     }
 
     private var tableWithCaptions: TableOptions {
-        var table = table
-        if let column = output.shards.captionColumn { table.keep(column) }
+        var table = table.record
+        if let column = shards.captionColumn { table.keep(column) }
         return table
     }
+
+    func targets() throws -> [BatchOutput.Target] { try output.record.targets(shards.record) }
 
     /// The options that are not about the list.
     func settings(_ fetch: FetchSettings, workers: Int) -> RunSettings {
@@ -125,7 +129,7 @@ struct RunCommand: AsyncParsableCommand {
             cache: Shell.path(cache), state: state,
             workers: workers, allowFailures: allowFailures, json: json,
             progress: progress.mode(verbosity.level), isColoured: progress.isColoured, verbosity: verbosity.level,
-            fetch: fetch, outputs: (try? output.targets()) ?? [],
+            fetch: fetch, outputs: (try? targets()) ?? [],
             showsSecrets: secrets.showSecrets)
     }
 

@@ -42,7 +42,7 @@ struct SetCommand: AsyncParsableCommand {
         help: "Reset to the startup value; one worker: to the value of --all, if set.")
     var isDefault = false
 
-    @OptionGroup(title: "Redis") var location: RedisLocation
+    @OptionGroup(title: "Redis") var location: SettingOptions<RedisLocation>
 
     func validate() throws {
         guard (batch == nil ? 0 : 1) + (worker == nil ? 0 : 1) + (all ? 1 : 0) == 1 else {
@@ -66,14 +66,14 @@ struct SetCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        try await Session.with(location) { session in
+        try await Session.with(location.record) { session in
             if let batch { try await setBatch(batch, session.queue) } else { try await setWorkers(session.queue) }
         }
     }
 
     private func setBatch(_ name: String, _ queue: PrefetchQueue) async throws {
         let id = try await queue.catalog.resolve(name)
-        switch try await queue.control.change(id, changes.words) {
+        switch try await queue.control.change(id, changes.givenWords) {
         case .gone: throw PauseArguments.gone(.batch(id))
         case .over(let state): Console.print("\(TerminalText.escaped(id)) is \(state) already")
         case .changed(let before, let now):

@@ -35,7 +35,7 @@ struct StatusCommand: AsyncParsableCommand {
     var all = false
 
     @OptionGroup(title: "Output") var secrets: SecretOptions
-    @OptionGroup(title: "Redis") var location: RedisLocation
+    @OptionGroup(title: "Redis") var location: SettingOptions<RedisLocation>
 
     func validate() throws {
         guard limit ?? 1 >= 1 else { throw ValidationError("--limit is a number of batches, at least 1") }
@@ -51,7 +51,7 @@ struct StatusCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        try await Session.with(location, readsOnly: true) { session in
+        try await Session.with(location.record, readsOnly: true) { session in
             try await answer(session.queue).print(asJSON: json)
         }
     }

@@ -45,9 +45,9 @@ struct SubmitCommand: AsyncParsableCommand {
 
     @OptionGroup var verbosity: VerbosityArguments
 
-    @OptionGroup(title: "Redis") var location: RedisLocation
-    @OptionGroup(title: "List") var part: ListPartOptions
-    @OptionGroup(title: "List") var table: TableOptions
+    @OptionGroup(title: "Redis") var location: SettingOptions<RedisLocation>
+    @OptionGroup(title: "List") var part: SettingOptions<ListPartOptions>
+    @OptionGroup(title: "List") var table: SettingOptions<TableOptions>
     @OptionGroup(title: SettingTitles.batch) var batch: SettingOptions<SubmitBatch>
     @OptionGroup(title: "Output") var progress: ProgressArguments
     @OptionGroup(title: "Output") var secrets: SecretOptions
@@ -71,30 +71,30 @@ struct SubmitCommand: AsyncParsableCommand {
         let batch = try batch.settings()
         if part.dryRun {
             return try await DryRun(
-                files: files, cache: location.cacheFolder, table: table, limit: part.limit,
+                files: files, cache: location.cacheFolder, table: table.record, limit: part.limit,
                 options: batch.options, isJSON: json
             ).run()
         }
         if wait, progress.mode(verbosity.level) == .json { Console.noteAsJSON() }
-        let list = try GivenList.open(files, table, limit: part.limit)
+        let list = try GivenList.open(files, table.record, limit: part.limit)
         if BatchSubmission.asksForHits(list, batch.options), location.cacheFolder == nil {
             throw ValidationError(
                 "queryDiskSync reads the cache while the list is queued: name it with --cache DIR")
         }
         BatchSubmission.warn(of: list.reading.lineOptions, batch.options)
         // With --cache alone the private Redis of that folder is made where it is missing.
-        let redis = try location.placeOfWorker()
+        let redis = try location.record.placeOfWorker()
         var cache = location.cacheFolder.map { NamedCache.folder($0) }
         if case .cache(let folder) = redis { cache = .open(try CacheOpening.forWriting(folder)) }
         if let folder = try GivenList.folder(of: list, redis, location.stateFolder) {
-            try list.keep(in: folder, copyMost: part.listCopyMax.bytes)
+            try list.keep(in: folder, copyMost: part.listCopyMax)
         }
         let stop = StopRequest()
         stop.listen()
         let name = GivenList.words(files, list.list) + (files.contains(where: ListFile.isStream) ? "" : part.words)
         let again = "\(Shell.program) submit \(resume ? "--resume " : "")\(name)\(location.words)"
         try await Session.whenReady(
-            location, at: redis, makes: true, until: stop, hint: "submit it again: \(again)"
+            location.record, at: redis, makes: true, until: stop, hint: "submit it again: \(again)"
         ) { session in
             var submission = BatchSubmission(
                 queue: session.waitingQueue, list: list, settings: batch, cache: cache)
@@ -117,7 +117,7 @@ struct SubmitCommand: AsyncParsableCommand {
                     hint: "continue with: \(Shell.program) submit --resume \(name)\(location.words)")
             }
             if wait {
-                return try await QueuedBatch(id, session, location).follow(
+                return try await QueuedBatch(id, session, location.record).follow(
                     stop, progress, verbosity.level, allowed: allowFailures, isJSON: json)
             }
             if json, let status = try await session.queue.batches.status(of: id) {

@@ -35,7 +35,7 @@ struct WatchCommand: AsyncParsableCommand {
 
     @OptionGroup(title: "Output") var progress: ProgressArguments
     @OptionGroup(title: "Output") var secrets: SecretOptions
-    @OptionGroup(title: "Redis") var location: RedisLocation
+    @OptionGroup(title: "Redis") var location: SettingOptions<RedisLocation>
 
     func validate() throws {
         guard json || !fromStart else { throw ValidationError("--from-start goes with --json") }
@@ -47,7 +47,7 @@ struct WatchCommand: AsyncParsableCommand {
 
     func run() async throws {
         if !json, progress.mode(.normal) == .json { Console.noteAsJSON() }
-        try await Session.with(location) { session in
+        try await Session.with(location.record) { session in
             let stop = StopRequest()
             let signal = Locked<Int32>(0)
             TerminationSignals.install { number, count in

@@ -43,7 +43,7 @@ struct WhyCommand: AsyncParsableCommand {
     var json = false
 
     @OptionGroup(title: "Output") var secrets: SecretOptions
-    @OptionGroup(title: "Redis") var location: RedisLocation
+    @OptionGroup(title: "Redis") var location: SettingOptions<RedisLocation>
 
     func validate() throws {
         if subject == nil && !oldest { throw ValidationError("Missing expected argument '<url>'") }
@@ -56,7 +56,7 @@ struct WhyCommand: AsyncParsableCommand {
     func run() async throws {
         guard !oldest, let subject else { return try await tellOldest() }
         let (url, settings) = URLLines.given(subject)
-        try await Session.with(location, readsOnly: true) { session in
+        try await Session.with(location.record, readsOnly: true) { session in
             let folder = location.cacheFolder
             let cache = if let folder { try CacheOpening.forReading(folder) } else { nil as DiskCache? }
             let facts = try await URLFacts.read(
@@ -84,7 +84,7 @@ struct WhyCommand: AsyncParsableCommand {
     }
 
     private func tellOldest() async throws {
-        try await Session.with(location, readsOnly: true) { session in
+        try await Session.with(location.record, readsOnly: true) { session in
             let id = try await MeantBatch.resolve(
                 subject, "why --oldest", location.words, in: session.queue)
             guard let status = try await session.status(of: id) else {

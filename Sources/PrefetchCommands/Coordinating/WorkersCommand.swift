@@ -23,13 +23,13 @@ struct WorkersCommand: AsyncParsableCommand {
     @Flag(help: "Print one JSON object.")
     var json = false
 
-    @OptionGroup(title: "Redis") var location: RedisLocation
+    @OptionGroup(title: "Redis") var location: SettingOptions<RedisLocation>
 
     /// The most ended workers that are shown.
     private static let mostGone = 20
 
     func run() async throws {
-        try await Session.with(location, readsOnly: true) { session in
+        try await Session.with(location.record, readsOnly: true) { session in
             var sheet = try await Self.answer(session.queue, words: location.words)
             if sheet.lines.contains("no workers") { sheet.notes.append(try hint(session)) }
             try sheet.print(asJSON: json)
@@ -70,7 +70,7 @@ struct WorkersCommand: AsyncParsableCommand {
     /// How to start one. The private Redis of a cache lives as long as a command that uses it, so its workers come with `run`.
     private func hint(_ session: Session) throws(PrefetchError) -> String {
         let queue = location.queue == "default" ? "" : " --queue \(location.queue)"
-        switch try location.place() {
+        switch try location.record.place() {
         case .cache(let folder):
             let folder = Shell.quoted(Shell.path(folder))
             return "run brings its own: \(Shell.program) run urls.txt --cache \(folder)"

@@ -35,7 +35,7 @@ struct DashCommand: AsyncParsableCommand {
     var size: FrameSize?
 
     @OptionGroup(title: "Output") var secrets: SecretOptions
-    @OptionGroup(title: "Redis") var location: RedisLocation
+    @OptionGroup(title: "Redis") var location: SettingOptions<RedisLocation>
 
     func validate() throws {
         guard (0.2...60).contains(refresh.seconds) else {
@@ -55,7 +55,7 @@ struct DashCommand: AsyncParsableCommand {
                     : "dash needs a terminal, and standard input and output are not one",
                 hint: "for a file or a pipe: prefetch-coord watch, prefetch-coord status, or dash --once")
         }
-        try await Session.with(location) { session in
+        try await Session.with(location.record) { session in
             var state = DashState()
             if batch != nil { state.id = try await session.queue.catalog.resolve(batch) }
             state.refresh = refresh.seconds

@@ -24,12 +24,12 @@ struct DoctorCommand: AsyncParsableCommand {
     @Flag(help: "Print one JSON object.")
     var json = false
 
-    @OptionGroup(title: "Redis") var location: RedisLocation
+    @OptionGroup(title: "Redis") var location: SettingOptions<RedisLocation>
 
     func run() async throws {
         let environment = ProcessInfo.processInfo.environment
         if settings {
-            return try Settings(location, environment).sheet.print(asJSON: json)
+            return try Settings(location.record, environment).sheet.print(asJSON: json)
         }
         let isNamed =
             location.redis != nil
@@ -38,7 +38,7 @@ struct DoctorCommand: AsyncParsableCommand {
         findings += CacheDiagnostics(folder: location.cacheFolder ?? "./cache").findings()
         findings += StateText.findings(location.stateFolder)
         findings += CommandLineDiagnostics.findings()
-        findings += await RedisDiagnostics(location: location, isNamed: isNamed).findings()
+        findings += await RedisDiagnostics(location: location.record, isNamed: isNamed).findings()
         let answer = DoctorAnswer(findings: findings)
         var sheet = Sheet(answer)
         sheet.add(findings.flatMap(\.lines))

@@ -1,5 +1,6 @@
 package import ArgumentParser
 internal import FoundationEssentials
+internal import Threading
 
 /// A command with the names it is reached by, `prefetch-coord cache gc`.
 package struct CommandPath {
@@ -36,14 +37,22 @@ package struct CommandPath {
             struct Command: Decodable { var arguments: [CommandOption]? }
             var command: Command
         }
-        let dump = try? JSONDecoder().decode(Dump.self, from: Data(command._dumpHelp().utf8))
-        return dump?.command.arguments ?? []
+        return commandOptions.withLock { known in
+            if let options = known[ObjectIdentifier(command)] { return options }
+            let dump = try? JSONDecoder().decode(Dump.self, from: Data(command._dumpHelp().utf8))
+            let options = dump?.command.arguments ?? []
+            known[ObjectIdentifier(command)] = options
+            return options
+        }
     }
 }
 
+/// The options of each command, once they were asked for.
+private let commandOptions = Locked<[ObjectIdentifier: [CommandOption]]>([:])
+
 /// An option, a flag or an argument as swift-argument-parser describes it (`--experimental-dump-help`).
-package struct CommandOption: Decodable {
-    struct Name: Decodable {
+package struct CommandOption: Decodable, Sendable {
+    struct Name: Decodable, Sendable {
         var kind: String
         var name: String
 

@@ -35,7 +35,7 @@ enum Suggestion {
         }
     }
 
-    /// The first word that is no subcommand where one has to stand, behind those before it, and what to do; nil where all are, or it is an
+    /// The first word that is not a subcommand where one is required, behind those before it, and what to do; nil where all are, or it is an
     /// option, or the command has none.
     static func forUnknown(_ words: [String], of root: any ParsableCommand.Type) -> (words: String, hint: String)? {
         var command = root

@@ -33,7 +33,7 @@ struct MetricsCommand: AsyncParsableCommand {
             "format", "prometheus or openmetrics. (default: prometheus; with --listen what the client asks for)"))
     var format: MetricFormat?
 
-    @OptionGroup(title: "Redis") var location: RedisLocation
+    @OptionGroup(title: "Redis") var location: SettingOptions<RedisLocation>
 
     func validate() throws {
         if listen != nil && textfile != nil { throw ValidationError("give --listen or --textfile, not both") }
@@ -48,7 +48,7 @@ struct MetricsCommand: AsyncParsableCommand {
     func run() async throws {
         if let listen { return try await serve(listen) }
         let output: OutputFile? = if let textfile { try OutputFile(path: textfile) } else { nil }
-        try await Session.with(location) { session in
+        try await Session.with(location.record) { session in
             let began = ContinuousClock.now
             let snapshot = try await session.queue.views.snapshot()
             let took = (ContinuousClock.now - began) / .seconds(1)
@@ -66,7 +66,7 @@ struct MetricsCommand: AsyncParsableCommand {
         let stop = StopRequest()
         try await MetricsServer.listening(on: address) { server in
             // An unreachable Redis is reported, and does not end the command.
-            try await Session.with(location, waits: true) { session in
+            try await Session.with(location.record, waits: true) { session in
                 TerminationSignals.install { signal, count in
                     stop.request(signal: signal, count: count)
                     server.stop()

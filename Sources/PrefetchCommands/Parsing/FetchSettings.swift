@@ -323,9 +323,11 @@ extension FetchSettings: SettingRecord {
             "--netrc", \.netrc, .text("file"), is: [.file, .secret], "A netrc file with names and passwords by host."),
         Setting(
             "--user", \.user, .text("name:password"), is: .secret,
-            "Name and password for all hosts of the list, or @FILE.", foreign: ["-u", "--http-user"]),
+            "Name and password for EVERY host, or @FILE.",
+            foreign: ["-u", "--http-user"]),
         Setting(
-            "--bearer", \.bearer, .text("token"), is: .secret, "Bearer token for every host of the list, or @FILE.",
+            "--bearer", \.bearer, .text("token"), is: .secret,
+            "Bearer token for EVERY host, or @FILE. For one host: --netrc has passwords, --header-rule tokens.",
             foreign: ["--oauth2-bearer", "--token"]),
         Setting(
             "--cert", \.certificateFile, .text("file"), is: .file, "Client certificate (PEM).",

@@ -15,52 +15,48 @@ struct EmptyListOptions: ParsableArguments {
 }
 
 /// How much of a list is used.
-struct ListPartOptions: ParsableArguments {
-    @Option(help: .count("Only the first n URLs."))
+struct ListPartOptions: SettingRecord, SettingGroup {
     var limit: Int?
-
-    @Option(help: .size("Largest list that is copied."))
-    var listCopyMax = ByteSize(bytes: ListCopy.usualMost)
-
-    @Flag(help: "Count URLs, duplicates, hosts and hits; fetch none.")
+    var listCopyMax = ListCopy.usualMost
     var dryRun = false
 
-    func validate() throws {
-        if let limit, limit < 1 { throw ValidationError("--limit is a number from 1") }
-    }
+    static let settings: [Setting<ListPartOptions>] = [
+        Setting("--limit", \.limit, .count(1...Int.max), "Only the first n URLs."),
+        Setting("--list-copy-max", \.listCopyMax, .size(0...Int.max), "Largest list that is copied."),
+        Setting("--dry-run", \.dryRun, .flag, "Count URLs, duplicates, hosts and hits; fetch none."),
+    ]
 
     /// What a command that continues this list has to be given too.
     var words: String { limit.map { " --limit \($0)" } ?? "" }
 }
 
 /// The columns of a tabular list.
-struct TableOptions: ParsableArguments {
-    @Option(
-        help: .value(
-            "format",
-            "Format of the list: auto, plain (one URL per line), jsonl, csv, tsv or sitemap (with the sitemaps of an index beside it)."
-        ))
-    var inputFormat = ListFormat.auto
+struct TableOptions: SettingRecord, SettingGroup {
+    private(set) var options = ListInput.Options()
 
-    @Option(help: .value("column", "Column of the URLs, by name or number. (default: url, or the first with URLs)"))
-    var urlColumn: String?
-
-    @Option(help: .value("column", "Column with the SHA-256 that each image must have."))
-    var sha256Column: String?
-
-    @Option(help: .list("Columns, or members of JSON lines, to copy into the manifest, separated by commas."))
-    var keepColumns: String?
-
-    @Option(
-        name: .customLong("where"),
-        help: .value("condition", "Rows of a Parquet file to take, as SQL: \"similarity > 0.3 AND width >= 256\"."))
-    var condition: String?
-
-    func validate() throws {
-        for (name, value) in [
-            ("--url-column", urlColumn), ("--sha256-column", sha256Column), ("--keep-columns", keepColumns),
-        ] where value?.isEmpty == true { throw ValidationError("\(name) needs the name of a column") }
+    private static func column(_ placeholder: String) -> SettingKind<String> {
+        .text(placeholder, rule: "needs the name of a column") { !$0.isEmpty }
     }
+
+    static let settings: [Setting<TableOptions>] = [
+        Setting(
+            "--input-format", \.options.format, .choice("format"),
+            "Format of the list: auto, plain (one URL per line), jsonl, csv, tsv or sitemap (with the sitemaps of an index beside it)."
+        ),
+        Setting(
+            "--url-column", \.options.urlColumn, column("column"),
+            "Column of the URLs, by name or number. (default: url, or the first with URLs)"),
+        Setting(
+            "--sha256-column", \.options.sha256Column, column("column"),
+            "Column with the SHA-256 that each image must have."),
+        Setting(
+            "--keep-columns", \.options.keepColumns,
+            .texts("list", separator: ",", rule: "needs the name of a column") { !$0.isEmpty },
+            "Columns, or members of JSON lines, to copy into the manifest, separated by commas."),
+        Setting(
+            "--where", \.options.condition, .text("condition"),
+            "Rows of a Parquet file to take, as SQL: \"similarity > 0.3 AND width >= 256\"."),
+    ]
 
     /// Tells which names of a list nothing uses.
     ///
@@ -83,17 +79,6 @@ struct TableOptions: ParsableArguments {
 
     /// Keeps one more column.
     mutating func keep(_ column: String) {
-        guard !options.keepColumns.contains(column) else { return }
-        keepColumns = (options.keepColumns + [column]).joined(separator: ",")
-    }
-
-    var options: ListInput.Options {
-        var options = ListInput.Options()
-        options.format = inputFormat
-        options.urlColumn = urlColumn
-        options.sha256Column = sha256Column
-        options.condition = condition
-        options.keepColumns = keepColumns?.split(separator: ",").map(String.init) ?? []
-        return options
+        if !options.keepColumns.contains(column) { options.keepColumns.append(column) }
     }
 }

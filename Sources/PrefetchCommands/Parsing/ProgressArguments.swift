@@ -2,7 +2,7 @@ internal import ArgumentParser
 internal import FoundationEssentials
 internal import Glibc
 
-/// How progress is told on standard error.
+/// How progress is shown on standard error.
 enum ProgressMode: String, ExpressibleByArgument, CaseIterable, Sendable {
     /// `tty` where standard error is a terminal that supports cursor movement, otherwise `plain`.
     case auto

@@ -1,53 +1,50 @@
-internal import ArgumentParser
 internal import FoundationEssentials
 package import Prefetch
 internal import Redis
 
 /// Which Redis a command talks to: `--redis`, `--cache`, then PREFETCH_REDIS_URL, PREFETCH_CACHE, REDIS_URL, then `./cache` if it
 /// was used by runs of this user, then a Redis on this machine.
-struct RedisLocation: ParsableArguments {
-    @Option(
-        help: .url(
-            "Redis of the queue: redis://[user[:password]@]host[:port][/db], rediss:// (TLS) or unix:///path?db=1; any node of a cluster."
-        ))
+struct RedisLocation: SettingRecord, SettingGroup {
     var redis: String?
-
-    @Option(
-        help: .folder(
-            "Cache folder; its private Redis is used if --redis is not given. (default: PREFETCH_CACHE, or ./cache after a run)"
-        ), completion: .directory)
     var cache: String?
-
-    @Option(help: .name("Queue in Redis."))
     var queue = "default"
-
-    @Option(help: StateOption.help, completion: .directory)
     var state: String?
-
-    @Option(help: .file("File with the password of Redis."), completion: .file())
     var redisPasswordFile: String?
-
-    @Option(
-        help: .file("rediss://: certificate authorities that Redis is verified with. (default: the system's)"),
-        completion: .file())
     private var redisCaFile: String?
-
-    @Option(help: .file("rediss://: client certificate, if Redis asks for one."), completion: .file())
     private var redisCert: String?
+    private var redisKey: String?
+    private var redisSni: String?
 
-    @Option(help: .file("rediss://: key of the client certificate."), completion: .file())
-    var redisKey: String?
-
-    @Option(help: .host("rediss://: name in the certificate of Redis, if it is not the host."))
-    var redisSni: String?
-
-    func validate() throws {
-        guard PrefetchQueue.isValidName(queue) else {
-            throw ValidationError("--queue is 1 to 64 letters, digits, '_' or '-'")
-        }
-        if let cache, cache.isEmpty { throw ValidationError("--cache needs a folder") }
-        if let state, state.isEmpty { throw ValidationError("--state needs a folder") }
-    }
+    static let settings: [Setting<RedisLocation>] = [
+        Setting(
+            "--redis", \.redis, .text("url"),
+            "Redis of the queue: redis://[user[:password]@]host[:port][/db], rediss:// (TLS) or unix:///path?db=1; any node of a cluster."
+        ),
+        Setting(
+            "--cache", \.cache, .folder,
+            "Cache folder; its private Redis is used if --redis is not given. (default: PREFETCH_CACHE, or ./cache after a run)"
+        ),
+        Setting(
+            "--queue", \.queue,
+            .text(
+                "name", rule: "is 1 to 64 letters, digits, '_' or '-'", where: PrefetchQueue.isValidName),
+            "Queue in Redis."),
+        Setting("--state", \.state, .folder, StateOption.about),
+        Setting(
+            "--redis-password-file", \.redisPasswordFile, .text("file"), is: .file,
+            "File with the password of Redis."),
+        Setting(
+            "--redis-ca-file", \.redisCaFile, .text("file"), is: .file,
+            "rediss://: certificate authorities that Redis is verified with. (default: the system's)"),
+        Setting(
+            "--redis-cert", \.redisCert, .text("file"), is: .file,
+            "rediss://: client certificate, if Redis asks for one."),
+        Setting(
+            "--redis-key", \.redisKey, .text("file"), is: .file, "rediss://: key of the client certificate."),
+        Setting(
+            "--redis-sni", \.redisSni, .text("host"),
+            "rediss://: name in the certificate of Redis, if it is not the host."),
+    ]
 
     /// Where to go.
     enum Place: Sendable {
@@ -166,11 +163,8 @@ extension RedisLocation {
 
 /// `--state`, which `run` has as well as the commands that look for a Redis.
 package enum StateOption {
-    static var help: ArgumentHelp {
-        .folder(
-            "Folder for what runs keep: private Redis, copies of lists. (default: PREFETCH_STATE, or ~/.local/state/prefetch)"
-        )
-    }
+    static let about =
+        "Folder for what runs keep: private Redis, copies of lists. (default: PREFETCH_STATE, or ~/.local/state/prefetch)"
 
     /// The option, or what the environment says.
     package static func folder(_ given: String?) -> StateFolder {

@@ -128,9 +128,24 @@ extension PixelCount: ExpressibleByArgument {
 extension PrefetchSettings.Share: ExpressibleByArgument {}
 extension ListFormat: ExpressibleByArgument {}
 
-/// Whether a command line has an option of which the value may be left out; swift-argument-parser knows none.
-enum OptionalValues {
+/// What swift-argument-parser does not know of values: that one may be left out, and that a word such as `-3` is one.
+enum OptionValues {
+    /// Words that it takes for the same command line.
     static func words(_ words: [String]) -> [String] {
-        words.map { $0 == "--refresh-cached" ? "--refresh-cached=all" : $0 }
+        var all: [String] = []
+        var isOperand = false
+        for word in words {
+            isOperand = isOperand || word == "--"
+            if !isOperand, word.first == "-", Double(word) != nil, let option = all.last, isOption(option) {
+                all[all.count - 1] = "\(option)=\(word)"
+            } else {
+                all.append(word == "--refresh-cached" ? "--refresh-cached=all" : word)
+            }
+        }
+        return all
+    }
+
+    private static func isOption(_ word: String) -> Bool {
+        word.count > 1 && word.first == "-" && word != "--" && !word.contains("=") && Double(word) == nil
     }
 }

@@ -29,7 +29,7 @@ struct HealthCommand: AsyncParsableCommand {
     @Flag(name: [.customShort("q"), .long], help: "Print nothing.")
     var quiet = false
 
-    @OptionGroup(title: "Redis") var location: RedisLocation
+    @OptionGroup(title: "Redis") var location: SettingOptions<RedisLocation>
 
     func run() async throws {
         do {
@@ -41,7 +41,7 @@ struct HealthCommand: AsyncParsableCommand {
     }
 
     private func check() async throws {
-        try await Session.with(location, readsOnly: true) { session in
+        try await Session.with(location.record, readsOnly: true) { session in
             let snapshot = try await session.queue.views.snapshot(newest: 0)
             let host = ThisHost.name
             let workers = snapshot.workers.filter { name, worker in

@@ -27,7 +27,7 @@ public struct WorkerCommand: AsyncParsableCommand {
     @Flag(name: [.customShort("q"), .long], help: "Print errors and the final counts only.")
     var quiet = false
 
-    @OptionGroup(title: "Redis") var location: RedisLocation
+    @OptionGroup(title: "Redis") var location: SettingOptions<RedisLocation>
     @OptionGroup(title: SettingTitles.worker) var fetch: SettingOptions<WorkerFetch>
     @OptionGroup(title: "Output") var secrets: SecretOptions
 
@@ -36,10 +36,10 @@ public struct WorkerCommand: AsyncParsableCommand {
 
     /// Works until told to leave.
     public func run() async throws {
-        let (location, place) = (location, try location.placeOfWorker())
+        let (location, place) = (location, try location.record.placeOfWorker())
         var worker = WorkerProcess(cache: location.cacheFolder ?? "./cache", queue: location.queue) {
             () async throws(PrefetchError) in
-            try await Session.open(location, at: place, waits: true)
+            try await Session.open(location.record, at: place, waits: true)
         }
         worker.redis =
             switch place {

@@ -10,7 +10,7 @@ internal import WebImage
 /// One worker process, from its settings to its last line.
 struct WorkerProcess: Sendable {
     let cache: String, queue: String
-    /// The Redis it was told, for its first line; empty: none is told.
+    /// The Redis it was given, for its first line; empty: not printed.
     var redis = ""
     /// Connects to Redis; need not be there yet.
     let open: @Sendable () async throws(PrefetchError) -> Session

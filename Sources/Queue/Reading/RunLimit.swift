@@ -56,7 +56,7 @@ package struct RunLimit: Sendable, Equatable {
         return report.held == nil ? report.limit : .disk
     }
 
-    /// The cause of most of the open work; of equals the one that is told first of a worker. Nil without workers.
+    /// The cause of most of the open work; of equal ones, the one that a worker reports first. Nil without workers.
     private static func cause(of reports: [WorkerReport]) -> LimitCause? {
         var work: [LimitCause: Int] = [:]
         for report in reports {

@@ -38,7 +38,7 @@ package struct WorkerRecords: Sendable {
         return names.filter { ends[$0]?.state == .lost }
     }
 
-    /// Of unregistered workers: `left` or `lost`, when, and how many of their jobs were reclaimed; nil if that is no longer known.
+    /// Of unregistered workers: `left` or `lost`, when, and how many of their jobs were reclaimed; nil if unknown by now.
     package func ends(
         ofWorkers names: [String]
     ) async throws(RedisError) -> [String: (

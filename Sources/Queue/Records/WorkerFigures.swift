@@ -1,6 +1,6 @@
 internal import Redis
 
-/// What a worker measured between two heartbeats: what ``LimitCause`` is told from. Shares are percent of that time.
+/// What a worker measured between two heartbeats: what ``LimitCause`` is derived from. Shares are percent of that time.
 package struct WorkerFigures: Sendable, Equatable {
     /// The most hosts in ``hostWaits``.
     package static let maxHosts = 3

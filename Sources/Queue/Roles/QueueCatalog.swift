@@ -45,7 +45,7 @@ package struct QueueCatalog: Sendable {
     }
 
     /// The number of keys that exist.
-    /// - Throws: also for a reply that is no number: it says nothing of the keys.
+    /// - Throws: also for a reply that is not a number: it says nothing about the keys.
     private static func count(_ reply: RedisValue) throws(RedisError) -> Int {
         guard let count = try reply.get().int else {
             throw RedisError(.protocolError, "Redis replied to EXISTS with no number", outcomeUnknown: true)

@@ -353,7 +353,7 @@ package struct ConcurrencyController: Sendable {
 
     // MARK: A full way
 
-    /// More transfers would take their throughput from others that share the way, such as this machine's other workers: that is no gain.
+    /// More transfers would take their throughput from others that share the way, such as this machine's other workers, which is not a gain.
     private mutating func yield() {
         // Connections that there are show nothing: the number is remembered instead.
         ceiling = Ceiling(limit: limit, reason: .knee, until: now + ceilingSeconds)

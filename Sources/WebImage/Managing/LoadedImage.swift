@@ -24,7 +24,7 @@ public struct LoadedImage: Sendable {
     public var tries: Int
     /// Timing of the last request; nil without one.
     public var timing: DownloadedImage.Timing?
-    /// How ``bitmap(options:)`` decodes unless it is told: with the scale of the key, and reduced with the option `scaleDownLargeImages`.
+    /// How ``bitmap(options:)`` decodes without options: with the scale of the key, and reduced with the option `scaleDownLargeImages`.
     public var decodeOptions = ImageDecodeOptions()
     /// Its bytes if it has no file; nil otherwise.
     var bytes: [UInt8]?

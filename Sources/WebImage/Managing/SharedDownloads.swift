@@ -109,7 +109,7 @@ final class SharedDownloads: Sendable {
         }
     }
 
-    /// - Returns: what is told the progress: the load, and those that wait.
+    /// - Returns: who receives the progress: the load, and those that wait.
     private func begin(_ key: CacheKey, _ request: LoadRequest) -> @Sendable (Int, Int) -> Void {
         let waiting = images.withLock { images in
             images[key, default: Image()].isDownloading = true

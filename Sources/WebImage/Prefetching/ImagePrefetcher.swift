@@ -179,7 +179,7 @@ public final class ImagePrefetcher: ImagePrefetching {
         let (finished, skipped) = (run.finishedCount, run.skippedCount)
         guard token.finish() else { return }
         tell(.didFinish(totalCount: finished - skipped, skippedCount: skipped), observe)
-        // Who is told that it has completed finds it ended.
+        // A caller that learns of the completion finds it ended.
         state.withLock { $0.tokens[token.id] = nil }
         observe(.completion(finishedCount: finished, skippedCount: skipped))
     }

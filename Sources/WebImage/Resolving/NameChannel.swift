@@ -67,7 +67,7 @@ final class NameChannel {
                 let query = Unmanaged<Query>.fromOpaque(context!).takeRetainedValue()
                 query.reply = NameChannel.reply(status, answer)
                 if let answer { ares_freeaddrinfo(answer) }
-                // Its end comes in deinit otherwise, of which nobody is told.
+                // Otherwise it ends in deinit, which nobody observes.
                 if query.reply != .withdrawn { query.channel?.didEnd(query) }
             }, query.toOpaque())
     }

@@ -12,15 +12,16 @@ struct ListStreamTests {
 
     init() { mkdir(folder.path("lists"), 0o700) }
 
-    /// Lines of 440 bytes: 2,400 are the beginning of a list.
+    /// Lines of 440 bytes: 150 are the beginning of a list.
     private static let folders = String(repeating: "a-folder-of-images/", count: 22)
+    private static let headSize = 1 << 16
 
     private func lines(_ range: Range<Int>) -> String {
         range.map { "http://example.org/\(Self.folders)/\($0).png\n" }.joined()
     }
 
     private func stream(_ name: String, limit: Int? = nil) throws -> ListStream {
-        let list = try ListStream([folder.path(name)], limit: limit)
+        let list = try ListStream([folder.path(name)], limit: limit, headSize: Self.headSize)
         try list.keep(in: folder.path("lists"))
         return list
     }
@@ -29,7 +30,7 @@ struct ListStreamTests {
 
     private func feeder(_ list: ListStream, _ f: QueueFixture, _ id: String, hasGrown: Bool = false) -> ListFeeder {
         ListFeeder(
-            queue: f.queue, entries: BatchEntries(list), of: list.name, batch: id, window: "all", jobSize: 10,
+            queue: f.queue, entries: BatchEntries(list), of: list.name, batch: id, window: "all", jobSize: 2,
             hasGrown: hasGrown)
     }
 
@@ -56,20 +57,20 @@ struct ListStreamTests {
 
     @Test("A short list is whole at once; of a longer one the total is about right, and exact at its end")
     func totals() async throws {
-        write(lines(0..<1_000))
+        write(lines(0..<100))
         let short = try stream("list.txt")
-        #expect(short.isWhole && short.reading.total == 1_000 && short.estimate == nil)
+        #expect(short.isWhole && short.reading.total == 100 && short.estimate == nil)
         #expect(short.list.hash == (try URLList(path: folder.path("list.txt"))).hash)
-        write(lines(0..<10_000))
+        write(lines(0..<1_000))
         let long = try stream("list.txt")
-        #expect(!long.isWhole && long.reading.total < 3_000 && long.list.total == 0)
-        #expect(abs(try #require(long.estimate) - 10_000) < 300)
+        #expect(!long.isWhole && long.reading.total < 300 && long.list.total == 0)
+        #expect(abs(try #require(long.estimate) - 1_000) < 30)
         let f = try await QueueFixture()
         let id = try await open(long, f)
         #expect(try await status(id, f).isOpen)
         #expect(try await feeder(long, f, id).feed() == .sealed)
         let sealed = try await status(id, f)
-        #expect(sealed.total == 10_000 && sealed.isSealed && !sealed.isOpen && sealed.estimate == 0)
+        #expect(sealed.total == 1_000 && sealed.isSealed && !sealed.isOpen && sealed.estimate == 0)
         let whole = try URLList(path: folder.path("list.txt"))
         #expect(sealed.listHash == whole.hash && sealed.listBytes == whole.bytes)
         #expect(folder.contents().contains("lists/\(whole.hash).list.gz"))
@@ -78,10 +79,10 @@ struct ListStreamTests {
 
     @Test(
         "Every line is checked: at the beginning before anything is queued, later with its number",
-        arguments: [3, 6_000])
+        arguments: [3, 600])
     func badLine(number: Int) async throws {
         let bad = #"{"url":"http://h/a.png","sha265":"00"}"# + "\n"
-        write(lines(0..<(number - 1)) + bad + lines(number..<7_000))
+        write(lines(0..<(number - 1)) + bad + lines(number..<700))
         let message = "line \(number): there is no member 'sha265'"
         guard number > 3 else {
             let error = #expect(throws: PrefetchError.self) { try stream("list.txt") }
@@ -96,48 +97,48 @@ struct ListStreamTests {
         let before = try await status(id, f)
         #expect(before.isOpen && before.pushed == number - 1)
         // Once it is right, the batch goes on behind what was queued.
-        write(lines(0..<(number - 1)) + "http://h/a.png\n" + lines(number..<7_000))
+        write(lines(0..<(number - 1)) + "http://h/a.png\n" + lines(number..<700))
         let mended = try stream("list.txt")
         #expect(try mended.continuation(of: before) == .same)
         mended.join(before, isFed: false)
         #expect(try await feeder(mended, f, id).feed() == .sealed)
-        #expect(try await status(id, f).total == 7_000)
+        #expect(try await status(id, f).total == 700)
         #expect(try await f.findings(id) == [])
     }
 
     @Test("A batch goes on with a list whose lines are those that were queued, whatever has become of the rest")
     func continued() async throws {
         let f = try await QueueFixture()
-        write(lines(0..<6_000))
+        write(lines(0..<600))
         let first = try stream("list.txt")
         let id = try await open(first, f)
-        try await feed(first, f, id, stopAt: 3_000)
+        try await feed(first, f, id, stopAt: 300)
         let before = try await status(id, f)
-        #expect(before.isOpen && before.pushed >= 3_000 && before.pushed < 6_000 && before.listBytes > 1 << 20)
+        #expect(before.isOpen && before.pushed >= 300 && before.pushed < 600 && before.listBytes > Self.headSize)
         let urls = before.pushed
         for (text, expected) in [
-            (lines(0..<6_000), ListStream.Continuation.same), (lines(0..<6_100), .same),
+            (lines(0..<600), ListStream.Continuation.same), (lines(0..<610), .same),
             (lines(0..<urls), .same), (lines(0..<urls) + lines(0..<5), .same), (lines(0..<(urls - 1)), .different),
-            (lines(1..<6_000), .different), ("#" + lines(0..<6_000), .different),
+            (lines(1..<600), .different), ("#" + lines(0..<600), .different),
             (lines(0..<(urls - 1)) + lines(0..<300), .different),
         ] {
             write(text)
             #expect(try stream("list.txt").continuation(of: before) == expected, "\(text.utf8.count) bytes")
         }
-        write(lines(0..<6_100))
+        write(lines(0..<610))
         let again = try stream("list.txt")
         again.join(before, isFed: false)
         #expect(try await feeder(again, f, id).feed() == .sealed)
         let sealed = try await status(id, f)
-        #expect(sealed.total == 6_100 && sealed.pushed == 6_100)
+        #expect(sealed.total == 610 && sealed.pushed == 610)
         // It has grown since.
-        write(lines(0..<6_107))
+        write(lines(0..<617))
         let grown = try stream("list.txt")
         #expect(try grown.continuation(of: sealed) == .grown)
         #expect(try stream("list.txt", limit: 100).continuation(of: sealed) == .different)
         grown.join(sealed, isFed: false)
         #expect(try await feeder(grown, f, id, hasGrown: true).feed() == .sealed)
-        #expect(try await status(id, f).total == 6_107)
+        #expect(try await status(id, f).total == 617)
         #expect(try await f.findings(id) == [])
     }
 
@@ -151,44 +152,44 @@ struct ListStreamTests {
             #expect(await gzip.wait() == .exited(0))
         }
         let f = try await QueueFixture()
-        try await rows(0..<6_000)
+        try await rows(0..<700)
         let first = try stream(name)
         #expect(!first.isWhole)
         let id = try await open(first, f)
-        try await feed(first, f, id, stopAt: 4_000)
+        try await feed(first, f, id, stopAt: 400)
         let before = try await status(id, f)
-        #expect(before.pushed >= 4_000 && before.pushed < 6_000 && before.sources == [folder.path(name)])
-        try await rows(1..<6_000)
+        #expect(before.pushed >= 400 && before.pushed < 700 && before.sources == [folder.path(name)])
+        try await rows(1..<700)
         #expect(try stream(name).continuation(of: before) == .different)
-        try await rows(0..<6_010)
+        try await rows(0..<710)
         let again = try stream(name)
         #expect(try again.continuation(of: before) == .same)
         again.join(before, isFed: false)
         #expect(try await feeder(again, f, id).feed() == .sealed)
         let sealed = try await status(id, f)
-        #expect(sealed.total == 6_010)
+        #expect(sealed.total == 710)
         #expect(access(sealed.listPath, F_OK) != 0)
         var last = 0
         try await BatchEntries(of: sealed, queue: f.queue).forEach { entry async throws(PrefetchError) in
             last = entry.line
             return true
         }
-        #expect(last == 6_011)
+        #expect(last == 711)
         #expect(try stream(name).continuation(of: sealed) == .same)
     }
 
-    @Test("A limit ends it behind so many entries, in its beginning and later", arguments: [1, 7, 5_000, 8_000])
+    @Test("A limit ends it behind so many entries, in its beginning and later", arguments: [1, 7, 500, 800])
     func limit(count: Int) async throws {
-        write("# head\n" + lines(0..<6_000))
+        write("# head\n" + lines(0..<600))
         let f = try await QueueFixture()
         let list = try stream("list.txt", limit: count)
         #expect(list.isWhole == (count < 10))
         let id = try await open(list, f)
         #expect(try await feeder(list, f, id).feed() == .sealed)
         let sealed = try await status(id, f)
-        #expect(sealed.total == min(count, 6_000))
+        #expect(sealed.total == min(count, 600))
         #expect(try stream("list.txt", limit: count).continuation(of: sealed) == .same)
-        #expect(try stream("list.txt").continuation(of: sealed) == (count < 6_000 ? .grown : .same))
+        #expect(try stream("list.txt").continuation(of: sealed) == (count < 600 ? .grown : .same))
     }
 
     @Test("A short list that has grown before all of it was queued is the same batch, with the digest of all of it")
@@ -215,13 +216,13 @@ struct ListStreamTests {
     @Test("A file that is put back after the batch went on with another one is not taken for its list")
     func putBack() async throws {
         let f = try await QueueFixture()
-        write(lines(0..<6_000))
+        write(lines(0..<600))
         let first = try stream("list.txt")
         let id = try await open(first, f)
-        try await feed(first, f, id, stopAt: 3_000)
+        try await feed(first, f, id, stopAt: 300)
         let before = try await status(id, f)
         #expect(rename(folder.path("list.txt"), folder.path("first.txt")) == 0)
-        write(lines(0..<before.pushed) + lines(7_000..<9_000))
+        write(lines(0..<before.pushed) + lines(700..<900))
         let second = try stream("list.txt")
         #expect(try second.continuation(of: before) == .same)
         second.join(before, isFed: false)
@@ -234,7 +235,7 @@ struct ListStreamTests {
             last = entry.url
             return true
         }
-        #expect(last.hasSuffix("/8999.png"))
+        #expect(last.hasSuffix("/899.png"))
     }
 
     @Test("The lines of a table that became no batch's list are gone with it")

@@ -11,13 +11,15 @@ struct ListSumsTests {
 
     init() { mkdir(folder.path("lists"), 0o700) }
 
-    private static let count = 2 * ListSums.size + 1_000
+    /// Entries of a part.
+    private static let size = 500
+    private static let count = 2 * size + 100
 
     /// With comments, blank lines, and a line end that is missing.
     private func lines(_ change: (Int) -> String? = { _ in nil }) -> String {
         var text = ""
         for index in 0..<Self.count {
-            if index % 10_000 == 0 { text += "# \(index)\n\n" }
+            if index % 100 == 0 { text += "# \(index)\n\n" }
             text += change(index) ?? "http://h/\(index).png\n"
         }
         return String(text.dropLast())
@@ -27,7 +29,7 @@ struct ListSumsTests {
     private func queued(_ f: QueueFixture) async throws -> BatchStatus {
         folder.write(Array(lines().utf8), to: "list.txt")
         let list = try ListStream([folder.path("list.txt")])
-        try list.keep(in: folder.path("lists"), copyMost: 1_000_000)
+        try list.keep(in: folder.path("lists"), copyMost: 1_000, partSize: Self.size)
         var batch = NewBatch(list: list.list)
         batch.settings.turn.name = "b"
         batch.keepDetails = 0
@@ -66,14 +68,14 @@ struct ListSumsTests {
 
     @Test(
         "What is left of a list that was changed is found, wherever it is now; of what is lost the lines are named",
-        arguments: [(1, ""), (ListSums.size, "http://h/1\nhttp://h/2\n")])
+        arguments: [(1, ""), (size, "http://h/1\nhttp://h/2\n")])
     func changed(at: Int, text: String) async throws {
         let f = try await QueueFixture()
         let status = try await queued(f)
         let before = try await entries(status, f).all
         folder.write(Array(lines { $0 == at ? text : nil }.utf8), to: "list.txt")
         let (all, lost) = try await entries(status, f)
-        let part = at / ListSums.size * ListSums.size..<min(Self.count, (at / ListSums.size + 1) * ListSums.size)
+        let part = at / Self.size * Self.size..<min(Self.count, (at / Self.size + 1) * Self.size)
         #expect(all.count == Self.count)
         for (index, entry) in all.enumerated()
         where entry.isLost != part.contains(index) || !entry.isLost && entry != before[index] {
@@ -87,7 +89,7 @@ struct ListSumsTests {
         // By place.
         let found = try await ListPlace.find(status, queue: f.queue)
         let reader = try EntryReader(path: found.path, pieces: found.pieces)
-        for index in [Self.count - 1, 0, ListSums.size, 70_000, 2 * ListSums.size]
+        for index in [Self.count - 1, 0, Self.size, Self.size + 20, 2 * Self.size]
             + (0..<50).map({ _ in Int.random(in: 0..<Self.count) })
         {
             if part.contains(index) {
@@ -103,12 +105,12 @@ struct ListSumsTests {
         let f = try await QueueFixture()
         let status = try await queued(f)
         let before = try await entries(status, f).all
-        let changed = lines { $0 == ListSums.size + 5 ? "x\n" : nil }
+        let changed = lines { $0 == Self.size + 5 ? "x\n" : nil }
         folder.write(Array(("# new\n" + changed).utf8), to: "list.txt")
         let (all, lost) = try await entries(status, f)
-        #expect(lost.count == 1 && all.count { $0.isLost } == ListSums.size)
-        #expect(all[..<ListSums.size].elementsEqual(before[..<ListSums.size]))
-        #expect(all[(2 * ListSums.size)...].elementsEqual(before[(2 * ListSums.size)...]))
+        #expect(lost.count == 1 && all.count { $0.isLost } == Self.size)
+        #expect(all[..<Self.size].elementsEqual(before[..<Self.size]))
+        #expect(all[(2 * Self.size)...].elementsEqual(before[(2 * Self.size)...]))
     }
 
     @Test("Another list, or digests that others may have written, are as if there were none")
@@ -125,7 +127,7 @@ struct ListSumsTests {
         chmod(sums, 0o600)
         let bytes = try #require(readFile(sums))
         for damaged in [
-            Array(bytes.dropLast()), [UInt8](repeating: 255, count: bytes.count), [], Array(bytes.prefix(64)),
+            Array(bytes.dropLast()), [UInt8](repeating: 255, count: bytes.count), [], Array(bytes.prefix(72)),
         ] {
             folder.write(damaged, to: "lists/\(status.listHash).list.sums")
             #expect(ListPlace.standing(of: status) == .changed)
@@ -148,11 +150,11 @@ struct ListSumsTests {
             if failure.url.isEmpty { unknown += 1 }
             return failure.outcome == .cancelled
         }
-        #expect(count == Self.count && unknown == ListSums.size && noted.ranges.count == 1)
+        #expect(count == Self.count && unknown == Self.size && noted.ranges.count == 1)
         var places = 0
         try await BatchEntries(skippedOf: status, queue: f.queue).forEach { entry in
             places += 1
-            return entry.isLost == (places <= ListSums.size) && entry.isInvalid == entry.isLost
+            return entry.isLost == (places <= Self.size) && entry.isInvalid == entry.isLost
         }
         #expect(places == Self.count)
         var results = 0
@@ -160,7 +162,7 @@ struct ListSumsTests {
             results += 1
             return line.url.hasPrefix("http://h/")
         }
-        #expect(results == Self.count - ListSums.size)
+        #expect(results == Self.count - Self.size)
     }
 }
 

@@ -69,7 +69,7 @@ struct SickWorkerTests {
             try OriginResolver { _ in .silence }, try OriginResolver { .addresses(["127.0.0.1"], to: $0) }
         )
         let isNamed = sickness == .resolver
-        let urls = (0..<900).map { index in
+        let urls = (0..<480).map { index in
             let host = isNamed ? "host\(index % 60).test" : "127.0.0.\(index % 60 + 1)"
             return "http://\(host):\(origin.port)/\(index).png"
         }

@@ -10,7 +10,7 @@ struct KeptConnectionsTests {
 
     @Test(
         "A host gets no more connections than it may have transfers, however many hosts take turns",
-        arguments: [1, 8, 40, 250])
+        arguments: [1, 40, 250])
     func usedAgain(hosts: Int) async throws {
         let server = try OriginServer()
         server.setFallback { _ in OriginResponse(body: [1]) }

@@ -26,15 +26,6 @@ KINDS = (
 THEIRS = {"jpeg": "libjpeg-turbo", "png": "libpng", "gif": "giflib", "webp": "libwebp", "avif": "libavif"}
 
 
-def arguments():
-    result = rig.table_parser("bench pixels", __doc__)
-    result.add_argument("--count", type=rig.positive, default=1000, help="photographs to resize (1000)")
-    result.add_argument("--samples", type=rig.positive, default=24, help="images of each kind to check (24)")
-    result.add_argument("--reps", type=rig.positive, default=5, help="repetitions (5)")
-    result.add_argument("--seed", type=int, default=1, help="of the images (1)")
-    return result.parse_args()
-
-
 def check_rows(options, program, kinds):
     rows = []
     for kind, paths in kinds.items():
@@ -82,8 +73,7 @@ def resizing(bench, options, random):
     listed = bench.write("photographs.txt", [f"{base}/{number}.jpg" for number in range(options.count)])
 
     def run(*more):
-        words = ["run", listed, "--cache", cache, "-n", "1", "--allow-net", "127.0.0.0/8", "--max-per-host", "0", "--quiet"]
-        return bench.coord(*words, "--validate", "structure", "--durability", "none", *more)[1]
+        return bench.one_worker(listed, cache, "--validate", "structure", *more)[1]
 
     run()
     originals, ours, theirs = set(left.files(cache)), [], []
@@ -101,7 +91,7 @@ def resizing(bench, options, random):
 
 
 def main():
-    options = arguments()
+    options = rig.image_options("bench pixels", __doc__, 24, 1000, "photographs to resize")
     random = numpy.random.default_rng(options.seed)
     with rig.Rig(options) as bench:
         folder = bench.path("samples")

@@ -14,15 +14,6 @@ BOUNDS = {"decode": 5, "structure": 1}
 KINDS = {"jpeg, baseline": 6, "jpeg, progressive": 1, "png": 2, "webp, lossy": 3}
 
 
-def arguments():
-    result = rig.table_parser("bench sandbox", __doc__)
-    result.add_argument("--samples", type=rig.positive, default=40, help="images of each kind (40)")
-    result.add_argument("--count", type=rig.positive, default=2400, help="URLs of a run (2,400)")
-    result.add_argument("--reps", type=rig.positive, default=5, help="repetitions (5)")
-    result.add_argument("--seed", type=int, default=1, help="of the images (1)")
-    return result.parse_args()
-
-
 def urls(kinds, count, base, random):
     """Each kind as often as its share says."""
     names = [name for name, share in KINDS.items() for _ in range(share)]
@@ -32,7 +23,7 @@ def urls(kinds, count, base, random):
 
 
 def main():
-    options = arguments()
+    options = rig.image_options("bench sandbox", __doc__, 40, 2400, "URLs of a run")
     random = numpy.random.default_rng(options.seed)
     with rig.Rig(options) as bench:
         folder = bench.path("samples")
@@ -45,8 +36,7 @@ def main():
                 # The order changes: what is measured later has a warmer machine.
                 for mode in ("off", "on") if repetition % 2 == 0 else ("on", "off"):
                     cache = bench.path(f"cache-{level}-{mode}-{repetition}")
-                    words = ["run", listed, "--cache", cache, "-n", "1", "--allow-net", "127.0.0.0/8", "--max-per-host", "0", "--quiet", "--durability", "none"]
-                    wall, cpu, _ = bench.coord(*words, "--validate", level, "--sandbox", mode)
+                    wall, cpu = bench.one_worker(listed, cache, "--validate", level, "--sandbox", mode)
                     walls.setdefault((level, mode), []).append(wall)
                     seconds.setdefault((level, mode), []).append(cpu)
                     rig.say(f"{repetition + 1}/{options.reps} {level} {mode}: {options.count / wall:,.0f}/s, {cpu:.2f} s of processor time")

@@ -51,6 +51,16 @@ def table_parser(script, description):
     return result
 
 
+def image_options(script, description, samples, count, what):
+    """Of a program that measures images which it makes."""
+    result = table_parser(script, description)
+    result.add_argument("--samples", type=positive, default=samples, help=f"images of each kind ({samples})")
+    result.add_argument("--count", type=positive, default=count, help=f"{what} ({count:,})")
+    result.add_argument("--reps", type=positive, default=5, help="repetitions (5)")
+    result.add_argument("--seed", type=int, default=1, help="of the images (1)")
+    return result.parse_args()
+
+
 def positive(text):
     number = int(text)
     if number < 1:
@@ -174,6 +184,11 @@ class Rig:
 
     def coord(self, *words, **options):
         return self.run([self.program("prefetch-coord"), *words], **options)
+
+    def one_worker(self, listed, cache, *words):
+        """A run of one worker that nothing else holds back: its wall and CPU seconds."""
+        fixed = ["-n", "1", "--allow-net", "127.0.0.0/8", "--max-per-host", "0", "--quiet", "--durability", "none"]
+        return self.coord("run", listed, "--cache", cache, *fixed, *words)[:2]
 
     def redis(self, name="redis", *options):
         """A server that is ready."""

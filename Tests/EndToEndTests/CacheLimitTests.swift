@@ -41,54 +41,46 @@ struct CacheLimitTests: CommandSuite {
         let disk = try cache(folder)
         try fill(disk, 0..<5, hours: 1)
         try fill(disk, 5..<8, hours: 50)
-        let stat = try await ended(["cache", "ls", "--summary", "--cache", folder.path("cache"), "--json"])
-        #expect(await stat.wait() == .exited(0))
+        let stat = try await ran(["cache", "ls", "--summary", "--cache", folder.path("cache"), "--json"])
         #expect(
             stat.stdout == #"{"v":1,"count":8,"bytes":800,"allocated_bytes":32768,"days":["#
                 + #"{"day":0,"count":5,"bytes":500,"allocated_bytes":20480},"#
                 + #"{"day":2,"count":3,"bytes":300,"allocated_bytes":12288}],"#
                 + #""formats":{"unknown":{"count":8,"bytes":800,"allocated_bytes":32768}},"#
                 + #""levels":{"none":{"count":8,"bytes":800,"allocated_bytes":32768}}}"# + "\n")
-        let text = try await ended(["cache", "ls", "--summary", "--cache", folder.path("cache")])
-        #expect(await text.wait() == .exited(0))
+        let text = try await ran(["cache", "ls", "--summary", "--cache", folder.path("cache")])
         #expect(text.stdout.contains("\n2 days old         3  300 B    12 kB\n"))
 
-        let none = try await ended(["cache", "gc", "--cache", folder.path("cache")])
-        #expect(await none.wait() == .exited(64))
+        let none = try await ran(["cache", "gc", "--cache", folder.path("cache")], exits: 64)
         #expect(none.stderr.contains("without a rule"))
         let words = ["cache", "gc", "--max-age", "1d", "--max-size", "16384", "--cache", folder.path("cache")]
         let json =
             #""expired":{"count":3,"allocated_bytes":12288},"evicted":{"count":1,"allocated_bytes":4096},"#
             + #""spared":{"count":0,"allocated_bytes":0},"remaining":{"count":4,"allocated_bytes":16384},"#
             + #""temporary_files":0,"moved_aside":0}"# + "\n"
-        let dry = try await ended(words + ["--dry-run", "--json"])
-        #expect(await dry.wait() == .exited(0))
+        let dry = try await ran(words + ["--dry-run", "--json"])
         #expect(dry.stdout == #"{"v":1,"dry_run":true,"# + json)
         #expect(try disk.audit.count().images == 8)
-        let asked = try await ended(words)
-        #expect(await asked.wait() == .exited(78))
+        let asked = try await ran(words, exits: 78)
         #expect(
             asked.stderr
                 == "error: cache gc would remove 4 images, 16 kB on disk, of 8 in \(folder.path("cache")); "
                 + "standard input is not a terminal, so it cannot ask\nhint: add --yes to do it without a question\n")
         #expect(try disk.audit.count().images == 8)
-        let gc = try await ended(words + ["-v", "--yes"])
-        #expect(await gc.wait() == .exited(0))
+        let gc = try await ran(words + ["-v", "--yes"])
         let lines = gc.stdout.split(separator: "\n")
         #expect(lines.filter { $0.hasPrefix("max-age: \(folder.path("cache"))/v1/") }.count == 3)
         #expect(lines.filter { $0.hasPrefix("max-size: ") }.count == 1)
         #expect(lines.suffix(3).first == "removed for --max-age: 3 images, 12 kB on disk")
         #expect(lines.last == "left: 4 images, 16 kB on disk")
         #expect(try disk.audit.count().images == 4)
-        let all = try await ended(["cache", "gc", "--max-age", "0", "--cache", folder.path("cache")])
-        #expect(await all.wait() == .exited(78))
+        let all = try await ran(["cache", "gc", "--max-age", "0", "--cache", folder.path("cache")], exits: 78)
         #expect(
             all.stderr
                 == "error: cache gc would remove 4 images, 16 kB on disk, everything in \(folder.path("cache")); "
                 + "standard input is not a terminal, so it cannot ask\nhint: add --yes to do it without a question\n")
         #expect(try disk.audit.count().images == 4)
-        let missing = try await ended(["cache", "gc", "--max-age", "1d", "--cache", folder.path])
-        #expect(await missing.wait() == .exited(66))
+        try await ran(["cache", "gc", "--max-age", "1d", "--cache", folder.path], exits: 66)
         #expect(folder.contents().filter { !$0.hasPrefix("cache/") } == [])
     }
 
@@ -106,16 +98,14 @@ struct CacheLimitTests: CommandSuite {
         try await until { first.stdout.utf8.count > 20_000 }
         // However long the second one takes to start.
         first.signal(SIGSTOP)
-        let second = try await coord(words)
-        #expect(await second.wait() == .exited(75))
+        let second = try await ran(words, exits: 75)
         #expect(second.stderr.contains("another process is sweeping"))
         first.signal(SIGKILL)
         #expect(await first.wait() == .signalled(SIGKILL))
         let left = try disk.audit.count().images
         #expect(left > 0 && left < count)
         busy = nil
-        let third = try await coord(words + ["--json"])
-        #expect(await third.wait() == .exited(0))
+        let third = try await ran(words + ["--json"])
         #expect(third.stdout.contains(#""expired":{"count":\#(left),"#))
         #expect(try disk.account.usage() == (0, 0))
         #expect(folder.contents().filter { $0.contains(".t-") || $0.hasPrefix("cache/bad") } == [])
@@ -245,14 +235,12 @@ struct CacheLimitTests: CommandSuite {
         folder.write(Array(urls.map { $0 + "\n" }.joined().utf8), to: "urls.txt")
         folder.write(Array(urls.prefix(5).map { $0 + "\n" }.joined().utf8), to: "five.txt")
         let words = ["--cache", folder.path("cache"), "-n", "1", "--allow-net", "127.0.0.0/8"]
-        let first = try await coord(["run", folder.path("urls.txt")] + words)
-        #expect(await first.wait() == .exited(0), "\(first.stderr)")
+        try await ran(["run", folder.path("urls.txt")] + words)
         let then = timespec(tv_sec: time(nil) - 48 * 3600, tv_nsec: 0)
         let disk = try cache(folder)
         for url in urls { #expect(utimensat(AT_FDCWD, disk.images.path(of: CacheKey(url)), [then, then], 0) == 0) }
         // A worker begins with a sweep, so some may have gone before they were asked for; those are fetched.
-        let second = try await coord(["run", folder.path("five.txt"), "--cache-max-age", "1d"] + words)
-        #expect(await second.wait() == .exited(0), "\(second.stderr)")
+        try await ran(["run", folder.path("five.txt"), "--cache-max-age", "1d"] + words)
         #expect(urls.prefix(5).allSatisfy { disk.existingPath(forKey: $0) != nil })
         #expect(urls.suffix(3).allSatisfy { disk.existingPath(forKey: $0) == nil })
     }
@@ -264,11 +252,10 @@ struct CacheLimitTests: CommandSuite {
         origin.route("/a.png", OriginResponse(body: GeneratedImage.png(seed: 1, width: 16, height: 16)))
         try fill(try cache(folder), 0..<20, hours: 48)
         folder.write(Array("\(origin.url("/a.png"))\n".utf8), to: "urls.txt")
-        let run = try await coord([
+        try await ran([
             "run", folder.path("urls.txt"), "--cache", folder.path("cache"), "-n", "1", "--allow-net", "127.0.0.0/8",
             "--cache-max-age", "1d",
         ])
-        #expect(await run.wait() == .exited(0), "\(run.stderr)")
         // The first check is when a worker starts.
         #expect(try cache(folder).audit.count().images == 1)
     }

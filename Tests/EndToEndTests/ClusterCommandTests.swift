@@ -48,8 +48,7 @@ struct ClusterCommandTests {
     }
 
     private func expect(_ arguments: [String], _ code: Int32, _ says: String, _ b: RemoteBatch) async throws {
-        let child = try await b.ended(arguments)
-        #expect(await child.wait() == .exited(code), "\(arguments): \(child.stdout) \(child.stderr)")
+        let child = try await b.done(arguments, code)
         #expect((child.stdout + child.stderr).contains(says), "\(arguments): \(child.stdout) \(child.stderr)")
         #expect(!child.stderr.contains("CROSSSLOT") && !child.stderr.contains("Redis replied"), "\(child.stderr)")
     }

@@ -6,7 +6,7 @@ import Testing
 @Suite("The original's behaviour", .timeLimit(.minutes(5)))
 struct CompatTests: FolderSuite {
     let folder = TemporaryDirectory()
-    private let net = ["--allow-net", "127.0.0.0/8", "--tries", "1", "--timeout", "1s", "-q", "-n", "2", "--json"]
+    private let net = ["--allow-net", "127.0.0.0/8", "--tries", "1", "--timeout", "2s", "-q", "-n", "2", "--json"]
 
     /// The counts that are not 0, in the order of the outcomes.
     private func outcomes(_ json: String) -> [String] {
@@ -60,8 +60,8 @@ struct CompatTests: FolderSuite {
         }
         let listed = ["404", "503", "bad", "cached", "healed", "reset"].map { origin.url("/\($0)") }
         #expect(try await failed() == listed)
-        // Beyond its download an image may be the witness of the last failures.
-        #expect(origin.requestCount("/cached") == 1 && (1...2).contains(origin.requestCount("/ok")))
+        // Beyond its download an image may be the witness of failures.
+        #expect(origin.requestCount("/cached") == 1 && origin.requestCount("/ok") >= 1)
 
         // Everything listed: no request, and the list stays what it is.
         let again = list(listed, "again.txt")
@@ -109,9 +109,8 @@ struct CompatTests: FolderSuite {
         let redis = try await RedisServer()
         func submit(_ name: String, _ options: [String] = []) async throws -> String {
             let file = list(["http://127.0.0.1:1/\(name)"], "\(name).txt")
-            let child = try await ended(
+            let child = try await ran(
                 ["submit", file, "--name", name, "--compat", "sd3", "--redis", redis.url] + options)
-            #expect(await child.wait() == .exited(0), "\(child.stderr)")
             return child.stderr
         }
         #expect(try await !submit("one").contains("cancelled"))
@@ -129,15 +128,13 @@ struct CompatTests: FolderSuite {
         let file = list(["http://127.0.0.1:1/a"], "urls.txt")
         try await ran(["run", file] + cache + net, exits: 3)
         try await ran(["submit", file, "--name", "mine", "--tries", "1", "--timeout", "1s"] + cache)
-        let child = try await ended(["run", file, "--compat", "sd3"] + cache + net)
-        #expect(await child.wait() == .exited(3))
+        let child = try await ran(["run", file, "--compat", "sd3"] + cache + net, exits: 3)
         #expect(
             child.stderr.contains(
                 "mine of the same list is unfinished with other settings (--ignore-robots-tag yes, was no; --compat sd3, was not given; --blacklist sd3, was smart; --blacklist-ttl 0s, was 404=7d,410=30d,451=30d,badImage=1d,poison=7d)"
             ), "\(child.stderr)")
         for words in [["--blacklist", "smart"], ["--blacklist-ttl", "1h"]] {
-            let wrong = try await ended(["submit", file, "--compat", "sd3"] + words + cache)
-            #expect(await wrong.wait() == .exited(64))
+            let wrong = try await ran(["submit", file, "--compat", "sd3"] + words + cache, exits: 64)
             #expect(wrong.stderr.contains("--compat sd3") && wrong.stderr.contains(words.joined(separator: " ")))
         }
     }

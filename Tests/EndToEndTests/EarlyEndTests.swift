@@ -28,8 +28,7 @@ struct EarlyEndTests: CommandSuite {
                 "submit", b.list(urls), "--name", "b", "--deadline", "3s", "--wait", "--json", "-q",
             ] + longTimeout)
         try await until { try await b.queue.batches.status(of: "b")?.isSealed == true }
-        let running = try await b.ended(["status", "b"])
-        #expect(await running.wait() == .exited(0))
+        let running = try await b.done(["status", "b"])
         #expect(running.stdout.contains("  deadline in "), "\(running.stdout)")
         let watch = try await b.coord(["watch", "b", "--json", "--from-start"])
         let workers = try await b.workers(2)
@@ -44,13 +43,11 @@ struct EarlyEndTests: CommandSuite {
         #expect(await watch.wait() == .exited(4))
         #expect(watch.stdout.hasSuffix(#"{"event":"completion","finishedCount":22,"skippedCount":2}"# + "\n"))
         #expect(watch.stdout.split(separator: "\n").count == 46)
-        let text = try await b.coord(["watch", "b"])
-        #expect(await text.wait() == .exited(4))
+        let text = try await b.done(["watch", "b"], 4)
         #expect(
             text.stdout.hasPrefix("b cancelled by its deadline: finished 22 of 22: 20 images, 2 skipped ("),
             "\(text.stdout)")
-        let fsck = try await b.ended(["fsck"])
-        #expect(await fsck.wait() == .exited(0), "\(fsck.stdout)")
+        try await b.done(["fsck"])
     }
 
     @Test("With no worker alive a deadline ends a batch all the same: for status, for watch, and for who feeds it")
@@ -60,19 +57,16 @@ struct EarlyEndTests: CommandSuite {
         try await b.submit(Array(urls.prefix(3)), as: "looked", ["--deadline", "200ms"])
         // The first command that reads it ends it, and says so.
         try await until {
-            let status = try await b.ended(["status", "looked"])
-            #expect(await status.wait() == .exited(0))
+            let status = try await b.done(["status", "looked"])
             return status.stdout.contains("looked  cancelled by its deadline  100.0%  finished 3 of 3")
         }
         let ended = try #require(try await b.queue.batches.status(of: "looked"))
         #expect(ended.ended >= ended.deadline && ended.deadline == ended.created + 200)
         try await b.submit(urls, as: "watched", ["--deadline", "500ms"])
-        let watch = try await b.coord(["watch", "watched", "--json", "--from-start"])
-        #expect(await watch.wait() == .exited(4), "\(watch.stderr)")
+        let watch = try await b.done(["watch", "watched", "--json", "--from-start"], 4)
         #expect(watch.stdout.split(separator: "\n").count == 602)
         let words = ["--window", "1", "--job-size", "1", "--deadline", "1s"]
-        let feeder = try await b.coord(["submit", b.list(urls), "--name", "fed"] + words)
-        #expect(await feeder.wait() == .exited(4), "\(feeder.stderr)")
+        let feeder = try await b.done(["submit", b.list(urls), "--name", "fed"] + words, 4)
         #expect(feeder.stderr.contains("fed reached its deadline while it was fed"), "\(feeder.stderr)")
         #expect(try await b.queue.catalog.running() == [])
     }
@@ -94,8 +88,7 @@ struct EarlyEndTests: CommandSuite {
             "\(run.stdout)")
         for worker in workers { worker.signal(SIGTERM) }
         for worker in workers { #expect(await worker.wait() == .exited(0), "\(worker.stderr)") }
-        let failures = try await b.ended(["failures", "--json"])
-        #expect(await failures.wait() == .exited(0))
+        let failures = try await b.done(["failures", "--json"])
         #expect(failures.stdout.contains(#"{"line":40,"url":"\#(origin.url("/hangs"))","outcome":"cancelled""#))
         #expect(failures.stdout.split(separator: "\n").count == 1, "\(failures.stdout)")
     }
@@ -107,11 +100,11 @@ struct EarlyEndTests: CommandSuite {
         let urls = (0..<2_000).map { origin.url("/\($0).gone") }
         origin.setFallback { _ in OriginResponse(status: 404, delay: 0.005) }
         folder.write(Array((urls.joined(separator: "\n") + "\n").utf8), to: "urls.txt")
-        let run = try await ended([
-            "run", folder.path("urls.txt"), "--cache", folder.path("cache"), "-n", "1", "--allow-net",
-            "127.0.0.0/8", "-q", "--max-failures", "10", "--max-concurrent-downloads", "1",
-        ])
-        #expect(await run.wait() == .exited(4), "\(run.stderr)")
+        let run = try await ran(
+            [
+                "run", folder.path("urls.txt"), "--cache", folder.path("cache"), "-n", "1", "--allow-net",
+                "127.0.0.0/8", "-q", "--max-failures", "10", "--max-concurrent-downloads", "1",
+            ], exits: 4)
         #expect(
             run.stdout.contains(" cancelled by --max-failures 10: finished 2,000 of 2,000: 0 images, 2,000 skipped ("))
         #expect(run.stdout.contains("cancelled 1,"), "\(run.stdout)")
@@ -131,8 +124,7 @@ struct EarlyEndTests: CommandSuite {
         await origin.waitForRequests(1, to: "/hangs")
         first.signal(SIGKILL)
         #expect(await first.wait() == .signalled(SIGKILL))
-        let second = try await ended(words + longTimeout + ["--deadline", "3s", "--json"])
-        #expect(await second.wait() == .exited(4), "\(second.stderr)")
+        let second = try await ran(words + longTimeout + ["--deadline", "3s", "--json"], exits: 4)
         #expect(second.stderr.contains("other settings (--deadline 3s, was 10m)"), "\(second.stderr)")
         #expect(second.stdout.contains(#""ended_by":"deadline""#), "\(second.stdout)")
     }
@@ -152,8 +144,7 @@ struct EarlyEndTests: CommandSuite {
             return run.stderr
         }
         _ = try await run(["--rate-per-host", "100", "--name", "one"], until: 1)
-        let set = try await ended(["set", "one", "--rate-per-host", "50", "--max-failures", "7"] + cache)
-        #expect(await set.wait() == .exited(0), "\(set.stderr)")
+        try await ran(["set", "one", "--rate-per-host", "50", "--max-failures", "7"] + cache)
         let again = try await run(["--rate-per-host", "100"], until: 2)
         #expect(again.contains("continuing one ") && !again.contains("other settings"), "\(again)")
         #expect(again.contains("from now on its requests follow --rate-per-host 100"), "\(again)")

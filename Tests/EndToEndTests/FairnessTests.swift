@@ -56,8 +56,7 @@ struct FairnessTests {
             try await remote.queue.batches.status(of: "long").map { $0.pushed - $0.counts.finished > 10_000 } ?? false
         }
         let list = remote.list(origin.urls("short", 100), "short.txt")
-        let short = try await remote.coord(["submit", list, "--name", "short", "--durability", "none"])
-        #expect(await short.wait() == .exited(0))
+        try await remote.done(["submit", list, "--name", "short", "--durability", "none"])
         let before = origin.requestCount()
         try await until { try await remote.queue.batches.status(of: "short")?.state == .done }
         // 96 transfers of a tenth of a second are at most 960 URLs a second: less than a second's worth of the long one begins
@@ -68,9 +67,9 @@ struct FairnessTests {
         #expect(between < 960, "\(between) of the long one")
         #expect(try await remote.queue.batches.status(of: "short")?.counts[.downloaded] == 100)
         #expect(try await remote.queue.batches.status(of: "long")?.state == .running)
-        feeder.signal(SIGTERM)
-        #expect(await feeder.wait() == .exited(75))
         _ = try await remote.queue.batches.cancel(batch: "long")
+        // It may have fed all.
+        #expect([.exited(0), .exited(4)].contains(await feeder.wait()), "\(feeder.stderr)")
         for worker in workers { #expect(await worker.wait() == .exited(0)) }
     }
 
@@ -128,8 +127,7 @@ struct FairnessTests {
         // 11 : 4 : 1 of what was claimed, and a little that is in flight.
         #expect(counts[0] > counts[1] && counts[1] > counts[2])
         #expect(counts[2] * 20 >= counts[0] + counts[1] + counts[2] - 200, "\(counts)")
-        let raised = try await remote.ended(["set", "low", "--priority", "high"])
-        #expect(await raised.wait() == .exited(0))
+        try await remote.done(["set", "low", "--priority", "high"])
         try await until { try await remote.queue.batches.status(of: "low")?.state == .done }
         #expect(try await remote.queue.batches.status(of: "high")?.state == .running)
         for name in ["high", "normal"] { _ = try await remote.queue.batches.cancel(batch: name) }

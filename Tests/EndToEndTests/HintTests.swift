@@ -72,10 +72,8 @@ struct HintTests: CommandSuite {
         let folder = TemporaryDirectory()
         folder.write(Array("example.com/a.jpg\nftp://example.com/a.jpg\nhttp://:0:/x\n".utf8), to: "urls.txt")
         let words = ["--cache", folder.path("cache")]
-        let run = try await ended(["run", folder.path("urls.txt"), "--allow-failures", "100%"] + words)
-        #expect(await run.wait() == .exited(0), "\(run.stderr)")
-        let failures = try await ended(["failures"] + words)
-        #expect(await failures.wait() == .exited(0), "\(failures.stderr)")
+        try await ran(["run", folder.path("urls.txt"), "--allow-failures", "100%"] + words)
+        let failures = try await ran(["failures"] + words)
         #expect(
             failures.stdout == """
                 1: example.com/a.jpg  invalidURL  no scheme: did you mean https://example.com/a.jpg?
@@ -90,13 +88,12 @@ struct HintTests: CommandSuite {
         let folder = TemporaryDirectory()
         func said(_ url: String, _ options: [String] = []) async throws -> String {
             folder.write(Array("\(url)\n".utf8), to: "urls.txt")
-            let run = try await ended(
+            let run = try await ran(
                 [
                     "run", folder.path("urls.txt"), "--options", "fromCacheOnly", "--allow-failures", "100%", "--cache",
                     folder.path("cache"),
                 ]
                     + options)
-            #expect(await run.wait() == .exited(0), "\(run.stderr)")
             return run.stderr
         }
         let note = "note: pictures.example.org and others see prefetch/"

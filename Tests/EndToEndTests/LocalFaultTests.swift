@@ -66,8 +66,7 @@ struct LocalFaultTests: CommandSuite {
     }
 
     private func verify(_ cache: String) async throws {
-        let verify = try await ended(["cache", "verify", "--cache", cache])
-        #expect(await verify.wait() == .exited(0), "\(verify.stdout)")
+        let verify = try await ran(["cache", "verify", "--cache", cache])
         #expect(verify.stdout == "\(count) files, 0 damaged\n")
     }
 

@@ -64,8 +64,7 @@ struct MetricsTests {
         let disk = try DiskCache(directory: b.folder.path("cache"))
         _ = try disk.account.usage()
         for form in ["prometheus", "openmetrics"] {
-            let metrics = try await b.ended(["metrics", "--format", form, "--cache", b.folder.path("cache")])
-            #expect(await metrics.wait() == .exited(0), "\(metrics.stderr)")
+            let metrics = try await b.done(["metrics", "--format", form, "--cache", b.folder.path("cache")])
             b.folder.write(Array(metrics.stdout.utf8), to: form)
         }
         let said = try await PythonTools.run(
@@ -92,8 +91,7 @@ struct MetricsTests {
     func textfile() async throws {
         let b = try await batch()
         let file = b.folder.path("prefetch.prom")
-        let write = try await b.ended(["metrics", "--textfile", file])
-        #expect(await write.wait() == .exited(0) && write.stdout.isEmpty, "\(write.stderr)")
+        try await b.done(["metrics", "--textfile", file])
         let text = String(decoding: try #require(b.folder.read("prefetch.prom")), as: UTF8.self)
         #expect(text.contains("prefetch_redis_up{queue=\"default\"} 1\n") && text.hasSuffix("\n"))
         await b.redis.kill9()
@@ -134,8 +132,7 @@ struct MetricsTests {
         server.signal(SIGTERM)
         #expect(await server.wait() == .exited(0), "\(server.stderr)")
         let taken = try await serve(b)
-        let second = try await b.coord(["metrics", "--listen", "127.0.0.1:\(taken.1)"])
-        #expect(await second.wait() == .exited(78))
+        let second = try await b.done(["metrics", "--listen", "127.0.0.1:\(taken.1)"], 78)
         #expect(second.stderr.contains("cannot listen on 127.0.0.1:\(taken.1)"))
         taken.0.signal(SIGINT)
         #expect(await taken.0.wait() == .exited(0))
@@ -214,11 +211,9 @@ struct MetricsTests {
         "promtool finds nothing wrong with what is printed, with what is in a file and with what is served", .thorough)
     func promtoolReads() async throws {
         let b = try await batch()
-        let metrics = try await b.ended(["metrics"])
-        #expect(await metrics.wait() == .exited(0), "\(metrics.stderr)")
+        let metrics = try await b.done(["metrics"])
         #expect(try await promtool(metrics.stdout, b) == "")
-        let write = try await b.ended(["metrics", "--textfile", b.folder.path("prefetch.prom")])
-        #expect(await write.wait() == .exited(0), "\(write.stderr)")
+        try await b.done(["metrics", "--textfile", b.folder.path("prefetch.prom")])
         let text = String(decoding: try #require(b.folder.read("prefetch.prom")), as: UTF8.self)
         #expect(try await promtool(text, b) == "")
         let (server, port) = try await serve(b)

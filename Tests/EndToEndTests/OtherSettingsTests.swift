@@ -26,12 +26,10 @@ struct OtherSettingsTests {
         try await until { try await b.queue.workers.names().count == 1 }
         let good = try await b.workers(1, isBurst: false)
         try await until { try await b.queue.workers.names().count == 2 }
-        let shown = try await b.ended(["workers"])
-        #expect(await shown.wait() == .exited(0))
+        let shown = try await b.done(["workers"])
         #expect(shown.stdout.contains("the workers' settings differ; URLs that one refuses are left to the others:\n"))
         #expect(shown.stdout.contains(options.joined(separator: " ")), "\(shown.stdout)")
-        let status = try await b.ended(["status"])
-        #expect(await status.wait() == .exited(0))
+        let status = try await b.done(["status"])
         #expect(status.stdout.contains("the workers' settings differ: "), "\(status.stdout)")
         try await b.submit((0..<Self.urls).map { origin.url("/\($0)") }, as: "b", ["--job-size", "16"])
         try await until { try await b.queue.batches.status(of: "b")?.state == .done }
@@ -42,8 +40,7 @@ struct OtherSettingsTests {
             // What is too large for one worker is known after its request only.
             #expect(options[0] == "--max-size" ? (1...2).contains(count) : count == 1, "\(number): \(count)")
         }
-        let fsck = try await b.ended(["fsck"])
-        #expect(await fsck.wait() == .exited(0), "\(fsck.stdout)")
+        try await b.done(["fsck"])
         for worker in bad + good {
             worker.signal(SIGTERM)
             #expect(await worker.wait() == .exited(0), "\(worker.stderr)")

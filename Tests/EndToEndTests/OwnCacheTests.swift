@@ -128,8 +128,7 @@ struct OwnCacheTests: CommandSuite {
         let cache = batch.folder.path("a")
         let export = try await batch.done(["export", "own", "--format", "jsonl", "--cache", cache])
         let own = counts(export.stdout).paths
-        let clear = try await ended(["cache", "rm", "--all", "--yes", "--cache", cache])
-        #expect(await clear.wait() == .exited(0), "\(clear.stderr)")
+        try await ran(["cache", "rm", "--all", "--yes", "--cache", cache])
         let check = try await batch.done(["fsck", "own", "--cache", cache], 1)
         #expect(check.stdout.split(separator: "\n").count { $0.contains(": I5: line ") } == 20)
         #expect(check.stdout.contains("and \(own - 20) more findings: --all shows every one"), "\(check.stdout)")
@@ -154,16 +153,16 @@ struct OwnCacheTests: CommandSuite {
             ("urls.jsonl", 65, "is not a manifest of a batch: its line 1"),
             ("nowhere.jsonl", 66, "nowhere.jsonl"),
         ] {
-            let export = try await batch.ended([
-                "export", "own", "--format", "jsonl", "--cache", cache, "--merge", folder.path(file),
-            ])
-            #expect(await export.wait() == .exited(code), "\(export.stderr)")
+            let export = try await batch.done(
+                [
+                    "export", "own", "--format", "jsonl", "--cache", cache, "--merge", folder.path(file),
+                ], code)
             #expect(export.stderr.contains(text), "\(export.stderr)")
         }
-        let files = try await batch.ended([
-            "export", "own", "--format", "files", "--out", folder.path("out"), "--cache", cache, "--merge",
-            folder.path("other.jsonl"),
-        ])
-        #expect(await files.wait() == .exited(64) && files.stderr.contains("--merge is of --format jsonl, csv, tsv"))
+        try await batch.done(
+            [
+                "export", "own", "--format", "files", "--out", folder.path("out"), "--cache", cache, "--merge",
+                folder.path("other.jsonl"),
+            ], 64)
     }
 }

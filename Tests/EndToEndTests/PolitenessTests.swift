@@ -14,8 +14,7 @@ struct PolitenessTests: CommandSuite {
     private func run(_ urls: [String], _ options: [String], exit code: Int32) async throws -> String {
         folder.write(Array(urls.map { $0 + "\n" }.joined().utf8), to: "urls.txt")
         let words = ["run", folder.path("urls.txt"), "--cache", folder.path("cache"), "-n", "2", "--json", "--quiet"]
-        let child = try await ended(words + ["--allow-net", "127.0.0.0/8"] + options)
-        #expect(await child.wait() == .exited(code), "\(child.stdout)\(child.stderr)")
+        let child = try await ran(words + ["--allow-net", "127.0.0.0/8"] + options, exits: code)
         return child.stdout
     }
 

@@ -54,7 +54,9 @@ struct SchemaTests {
             #expect(!all.isEmpty, "\(name): \(text)", sourceLocation: sourceLocation)
             lines += all.map { (name, String($0)) }
         }
-        let worker = try #require(try await b.workers(1, ["-v", "--log-format", "json"], isBurst: false).first)
+        let worker = try await ChildProcess(
+            builtProduct("prefetch-worker"),
+            ["--redis", b.redis.url, "--cache", cache, "--allow-net", "127.0.0.0/8", "--log-format", "json"])
         let submit = try await b.coord(["submit", list, "--name", "b", "--wait", "--json", "--progress", "json"])
         #expect(await submit.wait() == .exited(3), "\(submit.stderr)")
         note("batch", submit.stdout)

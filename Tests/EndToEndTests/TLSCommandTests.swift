@@ -13,8 +13,7 @@ struct TLSCommandTests: CommandSuite {
             ["status", "--redis", "rediss://127.0.0.1:6380"],
             ["status", "--redis", "rediss://127.0.0.1:6380", "--redis-ca-file", "/etc/ssl/cert.pem"],
         ] {
-            let child = try await coord(arguments)
-            #expect(await child.wait() == .exited(78))
+            let child = try await ran(arguments, exits: 78)
             #expect(child.stderr.contains("asks for TLS, which this build's hiredis cannot do"), "\(child.stderr)")
         }
     }
@@ -23,8 +22,7 @@ struct TLSCommandTests: CommandSuite {
     func stray() async throws {
         for option in ["--redis-ca-file", "--redis-cert", "--redis-key", "--redis-sni"] {
             for place in [["--redis", "redis://127.0.0.1:1"], ["--cache", "/nowhere"]] {
-                let child = try await coord(["status", option, "x"] + place)
-                #expect(await child.wait() == .exited(78))
+                let child = try await ran(["status", option, "x"] + place, exits: 78)
                 #expect(child.stderr.contains("\(option) is for a Redis over TLS"), "\(child.stderr)")
             }
         }
@@ -46,19 +44,16 @@ struct TLSCommandTests: CommandSuite {
         let options = [
             "--redis", "rediss://127.0.0.1:\(port)/1", "--redis-ca-file", ca, "--redis-cert", cert, "--redis-key", key,
         ]
-        let submit = try await coord(["submit", folder.path("urls.txt")] + options)
-        #expect(await submit.wait() == .exited(0), "\(submit.stderr)")
+        try await ran(["submit", folder.path("urls.txt")] + options)
         // The worker command that is printed works as it is.
         let address = "rediss://127.0.0.1:\(port)/1?cacert=\(ca)&cert=\(cert)&key=\(key)"
         let worker = try await ChildProcess(
             builtProduct("prefetch-worker"),
             ["--burst", "--redis", address, "--cache", folder.path("cache"), "--allow-net", "127.0.0.0/8"])
         #expect(await worker.wait() == .exited(0), "\(worker.stderr)")
-        let status = try await coord(["status", "--json", "--redis", address])
-        #expect(await status.wait() == .exited(0), "\(status.stderr)")
+        let status = try await ran(["status", "--json", "--redis", address])
         #expect(status.stdout.contains(#""state":"done","total":30,"finished":30,"skipped":0"#))
-        let stranger = try await coord(["status", "--redis", "rediss://localhost:\(port)"])
-        #expect(await stranger.wait() == .exited(78))
+        let stranger = try await ran(["status", "--redis", "rediss://localhost:\(port)"], exits: 78)
         #expect(
             stranger.stderr.contains("not trusted") && stranger.stderr.contains("--redis-ca-file"), "\(stranger.stderr)"
         )

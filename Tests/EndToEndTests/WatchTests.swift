@@ -74,11 +74,9 @@ struct WatchTests {
 
         let skipped = Set(urls.filter { $0.hasSuffix(".bad") })
         expectEvents(watch.stdout, of: urls, skipped: skipped)
-        let late = try await b.coord(["watch", id, "--json", "--from-start"])
-        #expect(await late.wait() == .exited(3))
+        let late = try await b.done(["watch", id, "--json", "--from-start"], 3)
         expectEvents(late.stdout, of: urls, skipped: skipped)
-        let later = try await b.coord(["watch", id, "--json", "--allow-failures", "3"])
-        #expect(await later.wait() == .exited(0))
+        let later = try await b.done(["watch", id, "--json", "--allow-failures", "3"])
         let last = late.stdout.split(separator: "\n").suffix(2)
         #expect(later.stdout.split(separator: "\n") == [#"{"event":"progress","finished":10,"total":10}"#] + last)
 
@@ -113,8 +111,7 @@ struct WatchTests {
         // With everything there the exit code is 0.
         try await b.submit(Array(urls.prefix(1)), as: "good")
         try await b.settle("good", 0, urls[0])
-        let good = try await b.coord(["watch"])
-        #expect(await good.wait() == .exited(0))
+        let good = try await b.done(["watch"])
         #expect(good.stdout.hasPrefix("good done: finished 1 of 1: 1 image, 0 skipped\n"))
     }
 
@@ -139,8 +136,7 @@ struct WatchTests {
         b.redis.thaw()
         let cancelled = try await b.coord(["watch", "long", "--json", "--from-start"])
         try await until { cancelled.stdout.contains("progress") }
-        let cancel = try await b.ended(["cancel", "long", "--yes"])
-        #expect(await cancel.wait() == .exited(0))
+        try await b.done(["cancel", "long", "--yes"])
         #expect(await cancelled.wait() == .exited(4))
         let lines = cancelled.stdout.split(separator: "\n")
         #expect(lines.count == 22)
@@ -172,14 +168,11 @@ struct WatchTests {
         try await b.submit(urls, as: "gone")
         #expect(rename(b.folder.path("gone.txt"), b.folder.path("moved.txt")) == 0)
         for index in 0..<10 { try await b.settle("gone", index, urls[index], index == 0 ? .httpError : .downloaded) }
-        let counts = try await b.coord(["watch", "gone"])
-        #expect(await counts.wait() == .exited(3))
-        let events = try await b.coord(["watch", "gone", "--json", "--from-start"])
-        #expect(await events.wait() == .exited(65))
+        try await b.done(["watch", "gone"], 3)
+        let events = try await b.done(["watch", "gone", "--json", "--from-start"], 65)
         #expect(events.stderr.contains("there is no copy of it") && events.stdout == "")
         #expect(rename(b.folder.path("moved.txt"), b.folder.path("gone.txt")) == 0)
-        let moved = try await b.coord(["watch", "gone", "--json", "--from-start"])
-        #expect(await moved.wait() == .exited(3))
+        let moved = try await b.done(["watch", "gone", "--json", "--from-start"], 3)
         expectEvents(moved.stdout, of: urls, skipped: [urls[0]])
         for (arguments, code) in [(["--from-start"], 64), (["none", "--json"], 66)]
             as [([String], Int32)]
@@ -195,25 +188,20 @@ struct WatchTests {
         try await b.submit(urls, as: "other", ["--slot", "list"])
         let second = try await b.submit(urls, as: "two", ["--slot", "home"])
         #expect(second.stderr.contains("cancelled one, which had the slot home"))
-        let status = try await b.ended(["status", "--json"])
-        #expect(await status.wait() == .exited(0))
+        let status = try await b.done(["status", "--json"])
         #expect(status.stdout.contains(#""id":"one","state":"cancelled""#))
         #expect(status.stdout.contains(#""id":"two","state":"running""#))
         #expect(status.stdout.contains(#""id":"other","state":"running""#))
         #expect(status.stdout.components(of: #""slot":"home""#) == 2)
         let plain = try await b.submit(urls, as: "plain", [])
         #expect(!plain.stderr.contains("cancelled"))
-        let one = try await b.ended(["status", "plain", "--json"])
-        #expect(await one.wait() == .exited(0))
+        let one = try await b.done(["status", "plain", "--json"])
         #expect(one.stdout.contains(#""slot":null"#))
-        let cancel = try await b.ended(["cancel", "--slot", "home", "--yes"])
-        #expect(await cancel.wait() == .exited(0))
+        let cancel = try await b.done(["cancel", "--slot", "home", "--yes"])
         #expect(cancel.stdout.hasPrefix("two cancelled"))
-        let none = try await b.ended(["cancel", "--slot", "home", "--yes"])
-        #expect(await none.wait() == .exited(66))
+        let none = try await b.done(["cancel", "--slot", "home", "--yes"], 66)
         #expect(none.stderr.contains("no running batch has the slot 'home'"))
-        let both = try await b.ended(["cancel", "other", "--slot", "list", "--yes"])
-        #expect(await both.wait() == .exited(64))
+        try await b.done(["cancel", "other", "--slot", "list", "--yes"], 64)
         #expect(try await b.queue.catalog.running() == ["other", "plain"])
     }
 }

@@ -150,7 +150,8 @@ struct HelpTests {
             Issue.record("\(words) was taken")
         } catch {
             let usage = UsageError(
-                CommandPath(words, of: CoordCommand.self).command.message(for: error), words, of: CoordCommand.self,
+                SettingWords.message(for: error, of: CommandPath(words, of: CoordCommand.self).command), words,
+                of: CoordCommand.self,
                 others: CommandRunner.others)
             #expect(usage.message == message)
             #expect(usage.hint == hint)

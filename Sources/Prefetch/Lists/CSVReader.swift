@@ -37,7 +37,6 @@ struct CSVReader {
     private var size = 0
     /// The line of the next byte, and the first line of the record.
     private var line = 1, first = 1
-    private var isAfterReturn = false
     private var isFirst = true
     /// The line of the last opened quote.
     private var quoted = 0

@@ -83,7 +83,7 @@ public enum CommandRunner {
         } catch {
             // The version, a script for completions.
             if command.exitCode(for: error) == .success { command.exit(withError: error) }
-            let usage = UsageError(command.message(for: error), words, of: root, others: others)
+            let usage = UsageError(SettingWords.message(for: error, of: command), words, of: root, others: others)
             Console.error(usage.message, hint: usage.hint)
             return 64
         }

@@ -113,14 +113,24 @@ enum SettingWords {
         return try $taken.withValue(taken) { try command.parseAsRoot(others) }
     }
 
+    /// What the parser says of an error. Options of settings are in it only where one has no value.
+    static func message(for error: any Error, of command: any ParsableCommand.Type) -> String {
+        let none = Dictionary(uniqueKeysWithValues: groups(of: command).map { ($0.group, [String: [String]]()) })
+        let message = $taken.withValue(none) { command.message(for: error) }
+        return message.hasPrefix("Missing value") ? command.message(for: error) : message
+    }
+
+    private static func groups(of command: any ParsableCommand.Type) -> [any SettingHolder.Type] {
+        Mirror(reflecting: command.init()).children.compactMap { ($0.value as? any SettingHolder).map { type(of: $0) } }
+    }
+
     /// Takes the settings out of words; nil if one has no value or one too many.
     private static func take(
         _ words: [String], of command: any ParsableCommand.Type
     ) -> (others: [String], taken: [ObjectIdentifier: [String: [String]]])? {
-        let groups = Mirror(reflecting: command.init()).children.compactMap { $0.value as? any SettingHolder }
         var (others, taken): ([String], [ObjectIdentifier: [String: [String]]]) = ([], [:])
         var rows: [String: (group: ObjectIdentifier, about: SettingDescription)] = [:]
-        for group in groups.map({ type(of: $0) }) {
+        for group in groups(of: command) {
             taken[group.group] = [:]
             for about in group.rows {
                 for name in [about.flag, about.short].compactMap(\.self) { rows[name] = (group.group, about) }

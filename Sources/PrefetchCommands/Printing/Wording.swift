@@ -1,3 +1,5 @@
+internal import Prefetch
+
 /// Numbers, sizes and times as people read them.
 package enum Wording {
     /// 4,812
@@ -28,8 +30,8 @@ package enum Wording {
     package static func seconds(_ value: Double) -> String {
         if value < 59.95 { return "\(decimal(value, digits: 1)) s" }
         let whole = Int(clamped: value.rounded())
-        if whole < 3600 { return "\(whole / 60)m\(padded(whole % 60))s" }
-        return "\(whole / 3600)h\(padded(whole / 60 % 60))m"
+        if whole < 3600 { return "\(whole / 60)m\(UTCTime.padded(whole % 60))s" }
+        return "\(whole / 3600)h\(UTCTime.padded(whole / 60 % 60))m"
     }
 
     /// A number with so many decimals.
@@ -40,9 +42,6 @@ package enum Wording {
         let rest = String(abs(scaled % scale))
         return "\(scaled / scale)." + String(repeating: "0", count: digits - rest.count) + rest
     }
-
-    /// 07
-    static func padded(_ number: Int) -> String { number < 10 ? "0\(number)" : "\(number)" }
 
     /// 12.5%, and never 100.0% before the end.
     static func share(_ part: Int, of whole: Int) -> String {

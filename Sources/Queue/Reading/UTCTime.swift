@@ -26,5 +26,6 @@ package enum UTCTime {
         return [parts.tm_hour, parts.tm_min, parts.tm_sec].map { padded(Int($0)) }.joined(separator: ":")
     }
 
-    private static func padded(_ number: Int) -> String { number < 10 ? "0\(number)" : "\(number)" }
+    /// 07
+    package static func padded(_ number: Int) -> String { number < 10 ? "0\(number)" : "\(number)" }
 }

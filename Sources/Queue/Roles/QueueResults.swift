@@ -54,10 +54,6 @@ package struct QueueResults: Sendable {
         return result
     }
 
-    package func recordNames(of batch: String) async throws(RedisError) -> [String] {
-        try await records(of: batch).keys.sorted()
-    }
-
     /// The whole hash of records: a field is a chunk of 256 indices.
     func records(of batch: String) async throws(RedisError) -> [String: [UInt8]] {
         var found: [String: [UInt8]] = [:]

@@ -94,8 +94,7 @@ struct SickDiskTests {
         environment["FAULT_NAME"] = String(CacheKey(url).path.suffix(62))
         let workers = try await bench.workers(count, environment: environment)
         try await bench.untilReady(workers)
-        let submit = try await bench.coord(["submit", bench.list(120), "--name", "urls", "--job-size", "8", "--wait"])
-        #expect(await submit.wait() == .exited(74), "\(submit.stdout)\(submit.stderr)")
+        try await bench.done(["submit", bench.list(120), "--name", "urls", "--job-size", "8", "--wait"], 74)
         let counts = try #require(try await bench.queue.batches.status(of: "urls")).counts
         #expect(counts[.downloaded] == 119 && counts[.notStored] == 1 && counts.finished == 120, "\(counts)")
         #expect((2...3).contains(bench.origin.requestCount("/urls/50.png")))

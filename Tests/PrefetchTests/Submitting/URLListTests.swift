@@ -120,7 +120,7 @@ struct URLListTests {
             return !entry.isInvalid
         }
         #expect(urls == ["http://a/1", "http://a/2"])
-        for end in ["", "\n", "\nhttp://a/3\n"] {
+        for end in ["", "\nhttp://a/3\n"] {
             folder.write(Array("http://a/1\n\(row) \t\(end)".utf8), to: "list.txt")
             let error = #expect(throws: PrefetchError.self) { try URLList(path: folder.path("list.txt")) }
             #expect(error?.kind == .unreadableList)

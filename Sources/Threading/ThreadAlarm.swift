@@ -2,39 +2,19 @@ internal import Glibc
 
 /// An interruptible sleep for a thread; needs no descriptor.
 ///
-/// `@unchecked Sendable`: `isSignalled` is accessed only with `mutex` held.
+/// `@unchecked Sendable`: `isSignalled` is accessed only with `monitor` held.
 package final class ThreadAlarm: @unchecked Sendable {
     private var isSignalled = false
-    private let mutex: UnsafeMutablePointer<pthread_mutex_t>
-    private let condition: UnsafeMutablePointer<pthread_cond_t>
+    private let monitor = Monitor()
 
-    package init() {
-        mutex = .allocate(capacity: 1)
-        mutex.initialize(to: pthread_mutex_t())
-        pthread_mutex_init(mutex, nil)
-        condition = .allocate(capacity: 1)
-        condition.initialize(to: pthread_cond_t())
-        var attributes = pthread_condattr_t()
-        pthread_condattr_init(&attributes)
-        // Setting the wall clock must not prolong a sleep.
-        pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC)
-        pthread_cond_init(condition, &attributes)
-        pthread_condattr_destroy(&attributes)
-    }
-
-    deinit {
-        pthread_mutex_destroy(mutex)
-        mutex.deallocate()
-        pthread_cond_destroy(condition)
-        condition.deallocate()
-    }
+    package init() {}
 
     /// Ends the sleep, from any thread; remembered if the thread is not sleeping.
     package func wake() {
-        pthread_mutex_lock(mutex)
+        monitor.lock()
         isSignalled = true
-        pthread_cond_signal(condition)
-        pthread_mutex_unlock(mutex)
+        monitor.signal()
+        monitor.unlock()
     }
 
     /// Sleeps until ``wake()`` or for `duration`. One thread at a time.
@@ -45,9 +25,9 @@ package final class ThreadAlarm: @unchecked Sendable {
         let nanoseconds = end.tv_nsec + Int(attoseconds / 1_000_000_000)
         end.tv_sec += Int(min(seconds, 86_400)) + nanoseconds / 1_000_000_000
         end.tv_nsec = nanoseconds % 1_000_000_000
-        pthread_mutex_lock(mutex)
-        while !isSignalled, pthread_cond_timedwait(condition, mutex, &end) == 0 {}
+        monitor.lock()
+        while !isSignalled, monitor.wait(until: end) {}
         isSignalled = false
-        pthread_mutex_unlock(mutex)
+        monitor.unlock()
     }
 }

@@ -1,4 +1,3 @@
-internal import CLinux
 internal import Glibc
 
 /// A thread that runs the jobs of one actor and may block. An actor that owns a blocking C handle or a C event loop names it as its
@@ -12,7 +11,7 @@ internal import Glibc
 /// The thread ends after ``stop()``, once the jobs enqueued before it have run. Later jobs never run, so stop it in the actor's `deinit`,
 /// or when the actor can no longer be called.
 ///
-/// `@unchecked Sendable`: `state` is accessed only with `mutex` held; the closures and the thread identifier are constants.
+/// `@unchecked Sendable`: `state` is accessed only with `monitor` held; the closures and the thread identifier are constants.
 package final class ThreadExecutor: SerialExecutor, @unchecked Sendable {
     private enum Work {
         case job(UnownedJob)
@@ -25,15 +24,9 @@ package final class ThreadExecutor: SerialExecutor, @unchecked Sendable {
         var polling = false
     }
 
-    private final class Box {
-        let body: () -> Void
-        init(_ body: @escaping () -> Void) { self.body = body }
-    }
-
     private var state = State()
     private var thread = pthread_t()
-    private let mutex: UnsafeMutablePointer<pthread_mutex_t>
-    private let condition: UnsafeMutablePointer<pthread_cond_t>
+    private let monitor = Monitor()
     private var turn: (@Sendable (_ maySleep: Bool) -> Void)?
     private let wake: (@Sendable () -> Void)?
 
@@ -46,32 +39,11 @@ package final class ThreadExecutor: SerialExecutor, @unchecked Sendable {
         name: String, wake: (@Sendable () -> Void)? = nil, turn: (@Sendable (_ maySleep: Bool) -> Void)? = nil
     ) {
         precondition((wake == nil) == (turn == nil), "a loop needs both its poll and the call that interrupts it")
-        mutex = .allocate(capacity: 1)
-        mutex.initialize(to: pthread_mutex_t())
-        pthread_mutex_init(mutex, nil)
-        condition = .allocate(capacity: 1)
-        condition.initialize(to: pthread_cond_t())
-        pthread_cond_init(condition, nil)
         self.turn = turn
         self.wake = wake
-        let box = Unmanaged.passRetained(Box { self.run(name: name) })
-        pthread_mutex_lock(mutex)
-        let status = pthread_create(
-            &thread, nil,
-            { argument in
-                Unmanaged<Box>.fromOpaque(argument!).takeRetainedValue().body()
-                return nil
-            }, box.toOpaque())
-        precondition(status == 0, "cannot start a thread: \(String(cString: strerror(status)))")
-        pthread_detach(thread)
-        pthread_mutex_unlock(mutex)
-    }
-
-    deinit {
-        pthread_mutex_destroy(mutex)
-        mutex.deallocate()
-        pthread_cond_destroy(condition)
-        condition.deallocate()
+        monitor.lock()
+        thread = Threads.start(name) { self.run() }
+        monitor.unlock()
     }
 
     package func enqueue(_ job: consuming ExecutorJob) { append(.job(UnownedJob(job))) }
@@ -81,20 +53,20 @@ package final class ThreadExecutor: SerialExecutor, @unchecked Sendable {
     package func perform(_ body: @escaping @Sendable () -> Void) { append(.call(body)) }
 
     private func append(_ work: Work) {
-        pthread_mutex_lock(mutex)
+        monitor.lock()
         let first = state.jobs.isEmpty
         state.jobs.append(work)
         let polling = state.polling
-        if first && wake == nil { pthread_cond_signal(condition) }
-        pthread_mutex_unlock(mutex)
+        if first && wake == nil { monitor.signal() }
+        monitor.unlock()
         if first && polling { wake?() }
     }
 
     package func stop() {
-        pthread_mutex_lock(mutex)
+        monitor.lock()
         state.stopping = true
-        pthread_cond_signal(condition)
-        pthread_mutex_unlock(mutex)
+        monitor.signal()
+        monitor.unlock()
         wake?()
     }
 
@@ -111,21 +83,20 @@ package final class ThreadExecutor: SerialExecutor, @unchecked Sendable {
     /// Processor time of the thread so far. Not after ``stop()``.
     package var processorTime: Duration { ThreadTime.of(thread) }
 
-    private func run(name: String) {
-        // pthread_create fills `thread` in; the starter holds the mutex until then.
-        pthread_mutex_lock(mutex)
-        pthread_mutex_unlock(mutex)
-        clinux_set_thread_name(name)
+    private func run() {
+        // The starter fills `thread` in, and holds the monitor until then.
+        monitor.lock()
+        monitor.unlock()
         var batch: [Work] = []
         while true {
-            pthread_mutex_lock(mutex)
+            monitor.lock()
             if turn == nil {
-                while state.jobs.isEmpty && !state.stopping { pthread_cond_wait(condition, mutex) }
+                while state.jobs.isEmpty && !state.stopping { monitor.wait() }
             }
             swap(&batch, &state.jobs)
             let stopping = state.stopping
             state.polling = false
-            pthread_mutex_unlock(mutex)
+            monitor.unlock()
             if batch.isEmpty && stopping { break }
             for work in batch {
                 switch work {
@@ -135,11 +106,11 @@ package final class ThreadExecutor: SerialExecutor, @unchecked Sendable {
             }
             batch.removeAll(keepingCapacity: true)
             guard let turn else { continue }
-            pthread_mutex_lock(mutex)
+            monitor.lock()
             // Set before the poll begins: from now on, enqueueing calls `wake`.
             state.polling = true
             let maySleep = state.jobs.isEmpty && !state.stopping
-            pthread_mutex_unlock(mutex)
+            monitor.unlock()
             turn(maySleep)
         }
         turn = nil

@@ -1,4 +1,3 @@
-internal import CLinux
 internal import Glibc
 
 /// A task executor of threads that may block: file calls and image verification run here, so that nothing blocks the cooperative pool. Use
@@ -37,7 +36,7 @@ package final class ThreadPool: TaskExecutor {
 
 /// State shared by the threads of a pool; outlives the pool until the last thread exits.
 ///
-/// `@unchecked Sendable`: all state is accessed only with `mutex` held.
+/// `@unchecked Sendable`: all state is accessed only with `monitor` held.
 private final class WorkQueue: @unchecked Sendable {
     private struct Item {
         let job: UnownedJob
@@ -52,35 +51,18 @@ private final class WorkQueue: @unchecked Sendable {
     private var sleeping = 0
     /// Whether a sleeping thread was woken and has not run yet: it wakes the next one if there is more to do, so a burst costs one wake-up.
     private var isWaking = false
-    private let mutex: UnsafeMutablePointer<pthread_mutex_t>
-    private let condition: UnsafeMutablePointer<pthread_cond_t>
-
-    init() {
-        mutex = .allocate(capacity: 1)
-        mutex.initialize(to: pthread_mutex_t())
-        pthread_mutex_init(mutex, nil)
-        condition = .allocate(capacity: 1)
-        condition.initialize(to: pthread_cond_t())
-        pthread_cond_init(condition, nil)
-    }
-
-    deinit {
-        pthread_mutex_destroy(mutex)
-        mutex.deallocate()
-        pthread_cond_destroy(condition)
-        condition.deallocate()
-    }
+    private let monitor = Monitor()
 
     func append(_ job: UnownedJob, on executor: UnownedTaskExecutor) {
-        pthread_mutex_lock(mutex)
+        monitor.lock()
         items.append(Item(job: job, executor: executor))
         let wakes = shouldWake()
-        pthread_mutex_unlock(mutex)
+        monitor.unlock()
         // After the unlock: a thread woken with the mutex held would sleep again on it.
-        if wakes { pthread_cond_signal(condition) }
+        if wakes { monitor.signal() }
     }
 
-    /// Call with `mutex` held, and signal if it returns true.
+    /// Call with `monitor` held, and signal if it returns true.
     private func shouldWake() -> Bool {
         guard sleeping > 0, !isWaking else { return false }
         isWaking = true
@@ -88,41 +70,30 @@ private final class WorkQueue: @unchecked Sendable {
     }
 
     var threadCount: Int {
-        pthread_mutex_lock(mutex)
-        defer { pthread_mutex_unlock(mutex) }
+        monitor.lock()
+        defer { monitor.unlock() }
         return threads.count
     }
 
     var processorTime: Duration {
-        pthread_mutex_lock(mutex)
+        monitor.lock()
         let threads = threads
-        pthread_mutex_unlock(mutex)
+        monitor.unlock()
         return threads.reduce(.zero) { $0 + ThreadTime.of($1) }
     }
 
     func stop() {
-        pthread_mutex_lock(mutex)
+        monitor.lock()
         stopping = true
-        pthread_cond_broadcast(condition)
-        pthread_mutex_unlock(mutex)
+        monitor.broadcast()
+        monitor.unlock()
     }
 
     func startThread(name: String) {
-        var thread = pthread_t()
-        let box = Unmanaged.passRetained(ThreadBody(queue: self, name: name))
-        let status = pthread_create(
-            &thread, nil,
-            { argument in
-                let body = Unmanaged<ThreadBody>.fromOpaque(argument!).takeRetainedValue()
-                clinux_set_thread_name(body.name)
-                while body.queue.runNext() {}
-                return nil
-            }, box.toOpaque())
-        precondition(status == 0, "cannot start a thread: \(String(cString: strerror(status)))")
-        pthread_detach(thread)
-        pthread_mutex_lock(mutex)
+        let thread = Threads.start(name) { while self.runNext() {} }
+        monitor.lock()
         threads.append(thread)
-        pthread_mutex_unlock(mutex)
+        monitor.unlock()
     }
 
     private func runNext() -> Bool {
@@ -132,23 +103,23 @@ private final class WorkQueue: @unchecked Sendable {
     }
 
     private func take() -> Item? {
-        pthread_mutex_lock(mutex)
+        monitor.lock()
         var wakes = false
         defer {
-            pthread_mutex_unlock(mutex)
-            if wakes { pthread_cond_signal(condition) }
+            monitor.unlock()
+            if wakes { monitor.signal() }
         }
         var yields = 0
         while next == items.count && !stopping && yields < 4 {
             // Sleeping and waking cost more than a yield, and on a busy machine the next job is usually there after it.
             yields += 1
-            pthread_mutex_unlock(mutex)
+            monitor.unlock()
             sched_yield()
-            pthread_mutex_lock(mutex)
+            monitor.lock()
         }
         while next == items.count && !stopping {
             sleeping += 1
-            pthread_cond_wait(condition, mutex)
+            monitor.wait()
             sleeping -= 1
             isWaking = false
         }
@@ -164,15 +135,5 @@ private final class WorkQueue: @unchecked Sendable {
         }
         wakes = next < items.count && shouldWake()
         return item
-    }
-}
-
-private final class ThreadBody {
-    let queue: WorkQueue
-    let name: String
-
-    init(queue: WorkQueue, name: String) {
-        self.queue = queue
-        self.name = name
     }
 }

@@ -4,27 +4,16 @@ import Testing
 
 /// `scripts/chaos` with the programs that were built together with the tests.
 @Suite("Chaos", .timeLimit(.minutes(10)))
-struct ChaosTests {
+struct ChaosTests: CommandSuite {
     @Test("Two minutes of kills of everything, and every URL of every batch ends once, as planted", .thorough)
-    func twoMinutes() async throws { try await chaos(["2"]) }
+    func twoMinutes() async throws { try await kept(["2"]) }
 
     @Test(
         "Twelve seconds of kills of everything, the same each time, and every URL of every batch ends once, as planted")
-    func twelveSeconds() async throws { try await chaos(["0.2", "7"]) }
+    func twelveSeconds() async throws { try await kept(["0.2", "7"]) }
 
-    private func chaos(_ words: [String]) async throws {
-        let root = #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
-        let binaries = builtProduct("prefetch-coord")
-        let chaos = try await ChildProcess(
-            "/usr/bin/env", ["bash", "/\(root)/scripts/chaos"] + words,
-            environment: ["BIN": String(binaries[..<(binaries.lastIndex(of: "/") ?? binaries.startIndex)])])
-        let end = await withTaskCancellationHandler {
-            await chaos.wait()
-        } onCancel: {
-            chaos.signal(SIGTERM)
-        }
-        // The seed is in it, and with another end the folder that has everything.
-        #expect(end == .exited(0), "\(chaos.stdout)\n\(chaos.stderr)")
+    private func kept(_ words: [String]) async throws {
+        let chaos = try await self.chaos(words)
         let lines = chaos.stdout.split(separator: "\n")
         #expect(lines.last?.hasPrefix("chaos: every promise kept, seed ") == true)
         for what in ["worker kill -9", "Redis kill -9", "worker frozen past its lease", "under its mark"] {

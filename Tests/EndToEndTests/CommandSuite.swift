@@ -1,3 +1,4 @@
+import Glibc
 import TestSupport
 import Testing
 
@@ -8,6 +9,22 @@ extension CommandSuite {
     /// Starts `prefetch-coord`.
     func coord(_ words: [String], input: [UInt8]? = nil) async throws -> ChildProcess {
         try await ChildProcess(builtProduct("prefetch-coord"), words, input: input)
+    }
+
+    /// `scripts/chaos` with the programs that were built together with the tests, at its end.
+    func chaos(_ words: [String]) async throws -> ChildProcess {
+        let root = #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
+        let binaries = builtProduct("prefetch-coord").split(separator: "/").dropLast().joined(separator: "/")
+        let chaos = try await ChildProcess(
+            "/usr/bin/env", ["bash", "/\(root)/scripts/chaos"] + words, environment: ["BIN": "/\(binaries)"])
+        let end = await withTaskCancellationHandler {
+            await chaos.wait()
+        } onCancel: {
+            chaos.signal(SIGTERM)
+        }
+        // The seed is in it, and with another end the folder that has everything.
+        #expect(end == .exited(0), "\(chaos.stdout)\n\(chaos.stderr)")
+        return chaos
     }
 
     /// A program that has ended, whatever its exit code.

@@ -127,7 +127,7 @@ struct CompatTests: FolderSuite {
         let cache = ["--cache", folder.path("cache")]
         let file = list(["http://127.0.0.1:1/a"], "urls.txt")
         try await ran(["run", file] + cache + net, exits: 3)
-        try await ran(["submit", file, "--name", "mine", "--tries", "1", "--timeout", "1s"] + cache)
+        try await ran(["submit", file, "--name", "mine", "--tries", "1", "--timeout", "2s"] + cache)
         let child = try await ran(["run", file, "--compat", "sd3"] + cache + net, exits: 3)
         #expect(
             child.stderr.contains(

@@ -4,22 +4,10 @@ import Testing
 
 /// A cut of `scripts/chaos matrix` with the programs that were built together with the tests.
 @Suite("The matrix of faults", .timeLimit(.minutes(5)))
-struct MatrixTests {
+struct MatrixTests: CommandSuite {
     @Test("A cut of the matrix in which every kind of fault appears has no red cell", .thorough)
     func cut() async throws {
-        let root = #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
-        let binaries = builtProduct("prefetch-coord")
-        let matrix = try await ChildProcess(
-            "/usr/bin/env",
-            ["bash", "/\(root)/scripts/chaos", "matrix", "--cut", "24", "--seed", "398", "--verbose"],
-            environment: ["BIN": String(binaries[..<(binaries.lastIndex(of: "/") ?? binaries.startIndex)])])
-        let end = await withTaskCancellationHandler {
-            await matrix.wait()
-        } onCancel: {
-            matrix.signal(SIGTERM)
-        }
-        // What is red is in it, with the command that repeats it and the folder that has everything.
-        #expect(end == .exited(0), "\(matrix.stdout)\n\(matrix.stderr)")
+        let matrix = try await chaos(["matrix", "--cut", "24", "--seed", "398", "--verbose"])
         let lines = matrix.stdout.split(separator: "\n")
         #expect(lines.last?.hasPrefix("matrix: 24 cells, 0 red, ") == true, "\(matrix.stdout)")
         for kind in [

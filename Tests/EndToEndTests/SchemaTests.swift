@@ -64,7 +64,6 @@ struct SchemaTests {
         note("event", try await b.done(["watch", "b", "--json", "--from-start"], 3).stdout)
         try await b.done(["pause", "--all"])
         note("batch", try await b.done(["submit", list, "--name", "open", "--json"]).stdout)
-        note("batch", try await b.done(["retry", "b", "--json"]).stdout)
         let given: [(String, [String])] = [
             ("status", ["status"]), ("status", ["status", "b"]), ("workers", ["workers"]),
             ("failure", ["failures", "b"]),
@@ -75,6 +74,8 @@ struct SchemaTests {
             ("dry_run", ["submit", list, "--dry-run"]), ("doctor", ["doctor"]), ("settings", ["doctor", "--settings"]),
         ]
         for (name, words) in given { note(name, try await b.ended(words + ["--json"]).stdout) }
+        // From here on the lines that it skipped are open again.
+        note("batch", try await b.done(["retry", "b", "--json"]).stdout)
         note("line", try await b.done(["export", "b", "--format", "jsonl", "--cache", cache]).stdout)
         let (manifest, other) = (b.folder.path("m.jsonl"), b.folder.path("other"))
         try await b.done(["export", "b", "--format", "jsonl", "--cache", cache, "-o", manifest])

@@ -4,20 +4,20 @@ import Testing
 
 @testable import PrefetchCommands
 
-/// docs/OPTIONS.md against the tests and the commands it speaks of.
-@Suite("The table of options", .timeLimit(.minutes(5)))
+/// docs/OPTIONS.md and docs/SDWEBIMAGE.md against the tests and the commands they speak of.
+@Suite("The tables of options and of SDWebImage", .timeLimit(.minutes(5)))
 struct OptionTableTests {
     private static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent()
 
-    private let page: String
+    private func page(_ name: String) throws -> String {
+        try String(contentsOf: Self.root.appending(path: "docs/\(name)"), encoding: .utf8)
+    }
 
-    init() throws { page = try String(contentsOf: Self.root.appending(path: "docs/OPTIONS.md"), encoding: .utf8) }
-
-    @Test("Every test that the page names is there")
-    func proofs() throws {
+    @Test("Every test that the page names is there", arguments: ["OPTIONS.md", "SDWEBIMAGE.md"])
+    func proofs(name: String) throws {
         let tests = try NamedTests(root: Self.root)
-        let rows = NamedTests.rows(of: page, named: "proved by")
+        let rows = NamedTests.rows(of: try page(name), named: "proved by")
         // Fewer would mean that they are not found any more.
         #expect(rows.count > 70)
         for row in rows {
@@ -31,6 +31,18 @@ struct OptionTableTests {
         for wrong in ["EngineTests \"No such…\"", "NoSuchTests \"--refresh…\"", "ported manager 99", "the same", ""] {
             let isThere = tests.exists(wrong)
             #expect(!isThere, "\(wrong)")
+        }
+    }
+
+    @Test("Every golden trace is named by the page")
+    func traces() throws {
+        let page = try self.page("SDWEBIMAGE.md")
+        let folder = Self.root.appending(path: "Tests/Golden/traces").path
+        let names = try FileManager.default.contentsOfDirectory(atPath: folder).map { String($0.dropLast(4)) }
+        #expect(names.count > 25)
+        for name in names {
+            let isNamed = page.contains("trace \(name)")
+            #expect(isNamed, "\(name)")
         }
     }
 
@@ -56,7 +68,8 @@ struct OptionTableTests {
     ]
 
     @Test("Every option that is about fetching is on the page, and the page has none that there is not")
-    func complete() {
+    func complete() throws {
+        let page = try self.page("OPTIONS.md")
         let all = [WorkerCommand.self, RunCommand.self, SubmitCommand.self] as [any ParsableCommand.Type]
         let known = all.reduce(into: Set<String>()) { $0.formUnion(options($1)) }
         #expect(known.count > 60)

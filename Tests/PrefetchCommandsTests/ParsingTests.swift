@@ -9,19 +9,23 @@ import WebImage
 
 @Suite(.timeLimit(.minutes(5)))
 struct ParsingTests {
+    private func worker(_ words: [String]) throws -> WorkerCommand {
+        try #require(SettingWords.parse(WorkerCommand.self, words) as? WorkerCommand)
+    }
+
     @Test("The pixels of an image are limited by its worker; the workers of a run follow the batch")
     func pixels() throws {
-        #expect(try WorkerCommand.parse([]).fetch.record.maxPixels == 500_000_000)
-        #expect(try WorkerCommand.parse(["--max-pixels", "800M"]).fetch.record.maxPixels == 800_000_000)
+        #expect(try worker([]).fetch.record.maxPixels == 500_000_000)
+        #expect(try worker(["--max-pixels", "800M"]).fetch.record.maxPixels == 800_000_000)
         for (words, most) in [([], 500), (["--max-pixels", "1M"], 500), (["--max-pixels", "800M"], 800)]
             as [([String], Int)]
         {
-            let command = try RunCommand.parse(["list.txt"] + words)
-            var batch = try command.batch.settings()
-            let settings = try command.workerSettings(&batch)
+            let run = try #require(command(["run", "list.txt"] + words) as? RunCommand)
+            var batch = try run.batch.settings()
+            let settings = try run.workerSettings(&batch)
             #expect(settings.maxPixels == most * 1_000_000 && settings.imageLimits.maxPixels == settings.maxPixels)
         }
-        let settings = try WorkerCommand.parse(["--max-decode-memory", "1GiB"]).fetch.record.complete()
+        let settings = try worker(["--max-decode-memory", "1GiB"]).fetch.record.complete()
         #expect(settings.imageLimits.maxMemory == 1 << 30)
         #expect(FetchSettings().imageLimits.maxMemory == 256 << 20)
     }
@@ -94,7 +98,7 @@ struct ParsingTests {
             "800M", "--log-format", "json", "--validate", "header", "--max-size", "1GiB", "--limit-rate-of-queue",
             "2MB", "--sandbox", "off",
         ]
-        let settings = try WorkerCommand.parse(words).fetch.record.complete([:])
+        let settings = try worker(words).fetch.record.complete([:])
         // Every member but the token, which excludes the name and password, differs from its default.
         let (given, usual) = (Mirror(reflecting: settings).children, Mirror(reflecting: FetchSettings()).children)
         for (one, other) in zip(given, usual) where one.label != "bearer" {
@@ -163,7 +167,7 @@ struct ParsingTests {
             #expect(noting.notes?.descriptor == 9 && noting.notes?.worker == 1)
             #expect(read.words == words && read.inherited == 7)
             // By hand, as the hint of a worker that cannot work says, they are options of the program.
-            _ = try WorkerCommand.parse(words)
+            _ = try worker(words)
         }
         for more in [["--burst"], ["--lease", "2s"], ["health"], ["--redis"]] {
             #expect(RunWorker([WorkerSupervisor.inheritedOption, "7"] + more) == nil)
@@ -360,7 +364,7 @@ struct ParsingTests {
         ["--cache-mode", "9"], ["--max-pixels", "0"],
     ])
     func anOptionOfAWorkerThatMakesNoSenseIsRefused(words: [String]) {
-        #expect(throws: (any Error).self) { try WorkerCommand.parse(words) }
+        #expect(throws: (any Error).self) { try worker(words) }
     }
 
     @Test("@FILE stands for the lines of a file, and a line that cannot be used is named by its number, not its text")

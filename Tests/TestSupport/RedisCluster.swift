@@ -102,7 +102,16 @@ package final class RedisCluster: Sendable {
         func send(_ keys: ArraySlice<String>) async throws {
             guard !keys.isEmpty else { return }
             let head = ["MIGRATE", "127.0.0.1", "\(ports[target])", "", "0", "5000", "KEYS"]
-            try await controls[source].command((head + keys).map { RedisArgument($0) })
+            try await until {
+                do throws(RedisError) {
+                    _ = try await controls[source].command((head + keys).map { RedisArgument($0) })
+                    return true
+                } catch {
+                    // A busy machine keeps nodes from hearing of each other.
+                    guard error.message.contains("CLUSTERDOWN") else { throw error }
+                    return false
+                }
+            }
         }
         try await send(keys.prefix(keys.count / 2))
         try await meanwhile()

@@ -283,7 +283,7 @@ package enum VerifiedRun {
         _ words: [String], list: ListStream, workers: Int,
         judge: @escaping @Sendable (PrefetchQueue, BatchStatus) async throws -> Int32
     ) async throws {
-        let command = try RunCommand.parse(words)
+        guard let command = try SettingWords.parse(RunCommand.self, words) as? RunCommand else { return }
         var batch = try command.batch.settings()
         let fetch = try command.workerSettings(&batch)
         let cache = try RunCache(command.cache, StateOption.folder(nil), fetch.prepareCache())

@@ -35,20 +35,12 @@ struct CacheOptions: ParsableArguments {
     ///
     /// * `tiers`: what is looked up behind it.
     func open(_ tiers: SettingOptions<LowerCaches>? = nil) throws(PrefetchError) -> DiskCache {
-        let folder = directory
-        guard access(folder, F_OK) == 0 else {
-            throw PrefetchError(.notFound, "there is no folder \(folder)", hint: "name the cache: --cache DIR")
-        }
-        var configuration = DiskCache.Configuration()
-        configuration.isReadOnly = true
-        configuration.readOnlyDirectories = tiers?.record.readOnlyCaches ?? []
-        do throws(WebImageError) {
-            return try DiskCache(directory: folder, configuration: configuration)
-        } catch {
-            throw PrefetchError(
-                .cacheUnavailable, error.message, hint: "name a cache that this user may read: --cache DIR")
-        }
+        try CacheOpening.forReading(directory, tiers?.readOnlyCaches ?? [])
     }
+}
+
+extension CacheOptions: SettingHolder {
+    static var groups: [SettingRows] { SettingOptions<KeyRules>.groups }
 }
 
 extension CacheOptions {

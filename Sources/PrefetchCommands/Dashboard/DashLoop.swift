@@ -123,8 +123,14 @@ struct DashLoop: Sendable {
         case .reread: bell.ring()
         case .copy(let text): terminal.copy(text)
         case .save: state.notice = save(state)
-        case .pause(let target): said { () async throws(RedisError) in try await Self.pause(target, queue) }
-        case .resume(let target): said { () async throws(RedisError) in try await Self.resume(target, queue) }
+        case .pause(let target):
+            said { () async throws(RedisError) in
+                Self.text(try await queue.control.pause(target), of: target, "is paused; what is in flight ends")
+            }
+        case .resume(let target):
+            said { () async throws(RedisError) in
+                Self.text(try await queue.control.resume(target), of: target, "continues")
+            }
         case .prioritise(let id, let priority):
             said { () async throws(RedisError) in
                 switch try await queue.control.change(id, ["priority": [priority.rawValue]]) {
@@ -150,23 +156,15 @@ struct DashLoop: Sendable {
         }
     }
 
-    private static func pause(
-        _ target: QueueControl.PauseTarget, _ queue: PrefetchQueue
-    ) async throws(RedisError) -> String {
-        switch try await queue.control.pause(target) {
-        case .done: "\(PauseArguments.name(target)) is paused; what is in flight ends"
-        case .over(let state): "\(PauseArguments.name(target)) is \(state) already"
-        case .gone: "\(PauseArguments.name(target)) is gone"
-        }
-    }
-
-    private static func resume(
-        _ target: QueueControl.PauseTarget, _ queue: PrefetchQueue
-    ) async throws(RedisError) -> String {
-        switch try await queue.control.resume(target) {
-        case .done: "\(PauseArguments.name(target)) continues"
-        case .over(let state): "\(PauseArguments.name(target)) is \(state) already"
-        case .gone: "\(PauseArguments.name(target)) is gone"
+    /// * `done`: what follows the name where it was done.
+    private static func text(
+        _ result: QueueControl.PauseResult, of target: QueueControl.PauseTarget, _ done: String
+    ) -> String {
+        let name = PauseArguments.name(target)
+        return switch result {
+        case .done: "\(name) \(done)"
+        case .over(let state): "\(name) is \(state) already"
+        case .gone: "\(name) is gone"
         }
     }
 

@@ -122,11 +122,7 @@ extension Age: ExpressibleByArgument {
 extension ByteSize: ExpressibleByArgument {
     package var defaultValueDescription: String { description }
 }
-extension PixelCount: ExpressibleByArgument {
-    package var defaultValueDescription: String { description }
-}
 extension PrefetchSettings.Share: ExpressibleByArgument {}
-extension ListFormat: ExpressibleByArgument {}
 
 /// What swift-argument-parser does not know of values: that one may be left out, and that a word such as `-3` is one.
 enum OptionValues {

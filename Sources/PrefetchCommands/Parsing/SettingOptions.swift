@@ -15,7 +15,8 @@ extension SettingGroup {
     static func contradiction(_ root: Root, _ given: Set<String>) -> String? { nil }
 }
 
-/// The options of a group. swift-argument-parser finds the properties of a type by a mirror, and this one's mirror has an option for each row.
+/// The options of a group. swift-argument-parser finds the properties of a type by a mirror, and this one's mirror has an option for each row, of which
+/// help and completions are made. Command lines are read by ``SettingWords``.
 @dynamicMemberLookup
 struct SettingOptions<Group: SettingGroup>: ParsableArguments, CustomReflectable, Sendable {
     /// What was given, and the defaults.
@@ -27,23 +28,26 @@ struct SettingOptions<Group: SettingGroup>: ParsableArguments, CustomReflectable
     init() {}
 
     init(from decoder: any Decoder) throws {
-        let taken = SettingWords.taken[ObjectIdentifier(Group.self)]
-        let values = try decoder.container(keyedBy: SettingName.self)
+        // The parser wants to see that there is a key for each option.
+        _ = try decoder.container(keyedBy: SettingName.self)
+        self.init(SettingWords.taken?[ObjectIdentifier(Group.self)] ?? [:])
+    }
+
+    private init(_ words: [String: [String]]) {
         for setting in Group.settings {
-            let words = try taken.map { $0[setting.name] ?? [] } ?? Self.words(of: setting.about, values)
-            guard !words.isEmpty else { continue }
+            guard let words = words[setting.name] else { continue }
             given.insert(setting.name)
             do throws(WebImageError) { try setting.read(words, into: &record) } catch { fault = fault ?? error.message }
         }
     }
 
-    private static func words(
-        of about: SettingDescription, _ values: KeyedDecodingContainer<SettingName>
-    ) throws -> [String] {
-        let name = SettingName(stringValue: about.name)
-        if about.form.placeholder == nil { return try values.decode(Bool.self, forKey: name) ? ["yes"] : [] }
-        if about.form.isRepeated { return try values.decode([String].self, forKey: name) }
-        return try values.decodeIfPresent(String.self, forKey: name).map { [$0] } ?? []
+    /// Options that stand alone.
+    static func parse(_ words: [String]) throws -> Self {
+        let (others, taken) = try SettingWords.take(words, of: groups)
+        if let other = others.first { throw ValidationError("Unexpected argument '\(other)'") }
+        let options = Self(taken[ObjectIdentifier(Group.self)] ?? [:])
+        try options.validate()
+        return options
     }
 
     func validate() throws {
@@ -59,7 +63,7 @@ struct SettingOptions<Group: SettingGroup>: ParsableArguments, CustomReflectable
     }
 
     var customMirror: Mirror {
-        if SettingWords.taken[ObjectIdentifier(Group.self)] != nil { return Mirror(self, children: [:]) }
+        if SettingWords.taken != nil { return Mirror(self, children: [:]) }
         // The parser asks for it some dozen times for each command line.
         let options = settingOptions.withLock { options in
             let made = options[ObjectIdentifier(Group.self)] ?? Group.settings.map { ($0.name, Self.option($0.about)) }
@@ -99,41 +103,36 @@ private struct SettingName: CodingKey {
     init?(intValue: Int) { nil }
 }
 
-// MARK: - Without the parser
+// MARK: - Words
 
-/// Command lines whose options of settings are read by their rows: swift-argument-parser makes each option anew some dozen times for one.
+/// The words of command lines, of which settings are read by their rows: swift-argument-parser makes each option anew some dozen times for one line.
 enum SettingWords {
-    /// What was read of each group, by the names of its settings.
-    @TaskLocal fileprivate static var taken: [ObjectIdentifier: [String: [String]]] = [:]
+    /// What was read of each group, by the names of its settings; nil but while the parser reads the rest.
+    @TaskLocal fileprivate static var taken: [ObjectIdentifier: [String: [String]]]?
 
-    /// The command that words are parsed into. What is not written as it has to be is the parser's to say.
+    /// The command that words are parsed into.
     static func parse(_ command: any ParsableCommand.Type, _ words: [String]) throws -> any ParsableCommand {
-        let words = OptionValues.words(words)
-        guard let (others, taken) = take(words, of: command) else { return try command.parseAsRoot(words) }
+        let groups = Mirror(reflecting: command.init()).children
+            .compactMap { ($0.value as? any SettingHolder).map { type(of: $0).groups } }
+        let (others, taken) = try take(OptionValues.words(words), of: groups.flatMap(\.self))
         return try $taken.withValue(taken) { try command.parseAsRoot(others) }
     }
 
-    /// What the parser says of an error. Options of settings are in it only where one has no value.
+    /// What the parser says of an error.
     static func message(for error: any Error, of command: any ParsableCommand.Type) -> String {
-        let none = Dictionary(uniqueKeysWithValues: groups(of: command).map { ($0.group, [String: [String]]()) })
-        let message = $taken.withValue(none) { command.message(for: error) }
-        return message.hasPrefix("Missing value") ? command.message(for: error) : message
+        $taken.withValue([:]) { command.message(for: error) }
     }
 
-    private static func groups(of command: any ParsableCommand.Type) -> [any SettingHolder.Type] {
-        Mirror(reflecting: command.init()).children.compactMap { ($0.value as? any SettingHolder).map { type(of: $0) } }
-    }
-
-    /// Takes the settings out of words; nil if one has no value or one too many.
-    private static func take(
-        _ words: [String], of command: any ParsableCommand.Type
-    ) -> (others: [String], taken: [ObjectIdentifier: [String: [String]]])? {
+    /// Takes the settings out of words.
+    /// - Throws: `ValidationError`, in the parser's words, if one has no value or one too many.
+    fileprivate static func take(
+        _ words: [String], of groups: [SettingRows]
+    ) throws -> (others: [String], taken: [ObjectIdentifier: [String: [String]]]) {
         var (others, taken): ([String], [ObjectIdentifier: [String: [String]]]) = ([], [:])
         var rows: [String: (group: ObjectIdentifier, about: SettingDescription)] = [:]
-        for group in groups(of: command) {
-            taken[group.group] = [:]
+        for group in groups {
             for about in group.rows {
-                for name in [about.flag, about.short].compactMap(\.self) { rows[name] = (group.group, about) }
+                for name in [about.flag, about.short].compactMap(\.self) { rows[name] = (group.id, about) }
             }
         }
         var rest = words[...]
@@ -144,34 +143,43 @@ enum SettingWords {
                 if word == "--" { return (others + rest, taken) }
                 continue
             }
-            let (takesValue, hasValue) = (about.form.placeholder != nil, end != word.endIndex)
-            guard takesValue || !hasValue else { return nil }
             var value = "yes"
-            if hasValue {
+            if end != word.endIndex {
                 value = String(word[word.utf8.index(after: end)...])
-            } else if takesValue {
-                guard let next = rest.popFirst(), next == "-" || !next.hasPrefix("-") else { return nil }
+                guard about.form.placeholder != nil else {
+                    throw ValidationError(
+                        "The option '\(about.flag)' does not take any value, but '\(value)' was specified.")
+                }
+            } else if about.form.placeholder != nil {
+                guard let next = rest.popFirst(), next == "-" || !next.hasPrefix("-") else {
+                    throw ValidationError("Missing value for '\(about.usage)'")
+                }
                 value = next
             }
             let before = about.form.isRepeated ? taken[group]?[about.name] ?? [] : []
-            taken[group]?[about.name] = before + [value]
+            taken[group, default: [:]][about.name] = before + [value]
         }
         return (others, taken)
     }
 }
 
-/// A group of options of settings, by its type.
-private protocol SettingHolder {
-    static var group: ObjectIdentifier { get }
-    static var rows: [SettingDescription] { get }
+/// A group of settings, by its type.
+struct SettingRows {
+    let id: ObjectIdentifier
+    let rows: [SettingDescription]
+}
+
+/// Options among which are groups of settings.
+protocol SettingHolder {
+    static var groups: [SettingRows] { get }
 }
 
 extension SettingOptions: SettingHolder {
-    fileprivate static var group: ObjectIdentifier { ObjectIdentifier(Group.self) }
-    fileprivate static var rows: [SettingDescription] { Group.settings.map(\.about) }
+    static var groups: [SettingRows] {
+        [SettingRows(id: ObjectIdentifier(Group.self), rows: Group.settings.map(\.about))]
+    }
 }
 
 extension OptionGroup: SettingHolder where Value: SettingHolder {
-    fileprivate static var group: ObjectIdentifier { Value.group }
-    fileprivate static var rows: [SettingDescription] { Value.rows }
+    static var groups: [SettingRows] { Value.groups }
 }

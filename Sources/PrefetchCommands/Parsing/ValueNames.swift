@@ -10,8 +10,6 @@ extension ArgumentHelp {
     package static func file(_ text: String) -> ArgumentHelp { ArgumentHelp(text, valueName: "file") }
     package static func folder(_ text: String) -> ArgumentHelp { ArgumentHelp(text, valueName: "dir") }
     package static func url(_ text: String) -> ArgumentHelp { ArgumentHelp(text, valueName: "url") }
-    package static func host(_ text: String) -> ArgumentHelp { ArgumentHelp(text, valueName: "host") }
     package static func name(_ text: String) -> ArgumentHelp { ArgumentHelp(text, valueName: "name") }
-    package static func list(_ text: String) -> ArgumentHelp { ArgumentHelp(text, valueName: "list") }
     package static func value(_ name: String, _ text: String) -> ArgumentHelp { ArgumentHelp(text, valueName: name) }
 }

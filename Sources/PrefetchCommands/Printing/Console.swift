@@ -8,8 +8,8 @@ package enum Console {
     /// Notes held back while the last lines of the terminal are redrawn; nil while they are not.
     private static let waiting = Locked<[String]?>(nil)
 
-    /// Whether notes and errors are objects of JSON, for who reads standard error as such.
-    private static let isJSON = Locked(false)
+    /// Notes as objects of JSON, for who reads standard error as such; errors are events then.
+    private static let noteObject = Locked<(@Sendable (String) -> JSONText)?>(nil)
 
     private static let isSilent = Locked(false)
 
@@ -36,8 +36,11 @@ package enum Console {
     static func silence() { isSilent.withLock { $0 = true } }
 
     /// From now on notes and errors are objects of JSON, one a line, as the events between which they stand.
-    static func noteAsJSON() {
-        isJSON.withLock { $0 = true }
+    /// * `object`: a note as such a line.
+    static func noteAsJSON(
+        _ object: @escaping @Sendable (String) -> JSONText = { EventAnswer(name: "note", message: $0).json }
+    ) {
+        noteObject.withLock { $0 = object }
     }
 
     /// Whether a file of this process is a terminal of the command.
@@ -61,9 +64,7 @@ package enum Console {
     /// A line for the person who watches. While the last lines of the terminal are redrawn, it appears above them with the next frame.
     package static func note(_ line: String) {
         guard !isSilent.withLock({ $0 }) else { return }
-        if isJSON.withLock({ $0 }) {
-            return log(EventAnswer(name: "note", message: line).json)
-        }
+        if let object = noteObject.withLock({ $0 }) { return log(object(line)) }
         let line = TerminalText.line(ShownURL.text(line))
         let isKept = waiting.withLock { waiting in
             waiting?.append(line)
@@ -104,7 +105,7 @@ package enum Console {
 
     /// Two lines: what, and what to do.
     static func error(_ message: String, hint: String) {
-        if isJSON.withLock({ $0 }) {
+        if noteObject.withLock({ $0 != nil }) {
             return log(EventAnswer(name: "error", message: message, hint: hint).json)
         }
         let message = TerminalText.escaped(message)

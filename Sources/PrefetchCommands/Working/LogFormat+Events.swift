@@ -27,6 +27,12 @@ extension LogFormat {
         let (level, name, worker) = kind(event)
         return LogLine(level: level, event: name, worker: worker, message: message, leftOut: leftOut)
     }
+
+    /// What a worker says beside its events.
+    static func note(_ text: String) -> LogLine {
+        LogLine(
+            level: text.hasPrefix("warning: ") ? "warn" : "info", event: "note", worker: nil, message: text, leftOut: 0)
+    }
 }
 
 /// A line of `prefetch-worker --log-format json`.

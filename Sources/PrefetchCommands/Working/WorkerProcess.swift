@@ -31,7 +31,7 @@ struct WorkerProcess: Sendable {
     /// Works until told to leave.
     func run() async throws {
         // Before the first line: log collectors read only JSON.
-        if fetch.logFormat.isJSON { Console.noteAsJSON() }
+        if fetch.logFormat.isJSON { Console.noteAsJSON { LogFormat.note($0).json } }
         if !isQuiet { Console.note("\(UTCTime.clock()) \(firstLine)") }
         // Before anything is opened.
         let budget = try DescriptorBudget.raised()

@@ -57,16 +57,21 @@ package struct QueueResults: Sendable {
     /// The whole hash of records: a field is a chunk of 256 indices.
     func records(of batch: String) async throws(RedisError) -> [String: [UInt8]] {
         var found: [String: [UInt8]] = [:]
+        try await scan(redis.keys.records(batch)) { part in
+            for (name, value) in part.fields ?? [:] { found[name] = value.bytes ?? [] }
+        }
+        return found
+    }
+
+    /// A hash, about a thousand fields at a time.
+    private func scan(_ key: String, _ body: (RedisValue) -> Void) async throws(RedisError) {
         var cursor = "0"
         repeat {
-            let reply =
-                try await redis.read([
-                    ["HSCAN", RedisArgument(redis.keys.records(batch)), RedisArgument(cursor), "COUNT", "1000"]
-                ])[0].get().array ?? []
+            let words: [RedisArgument] = ["HSCAN", RedisArgument(key), RedisArgument(cursor), "COUNT", "1000"]
+            let reply = try await redis.read([words])[0].get().array ?? []
             cursor = reply.first?.string ?? "0"
-            for (name, value) in reply.last?.fields ?? [:] { found[name] = value.bytes ?? [] }
+            if let part = reply.last { body(part) }
         } while cursor != "0"
-        return found
     }
 
     /// Counts by worker from the fields `worker:code` and `worker:bytes`.
@@ -111,21 +116,15 @@ package struct QueueResults: Sendable {
     package func keptDetails(of batch: String, url: String) async throws(RedisError) -> [FailureDetail] {
         let wanted = Array(url.utf8)
         var found: [Int: FailureDetail] = [:]
-        var cursor = "0"
-        repeat {
-            let reply =
-                try await redis.read([
-                    ["HSCAN", RedisArgument(redis.keys.skipped(batch)), RedisArgument(cursor), "COUNT", "1000"]
-                ])[0].get().array ?? []
-            cursor = reply.first?.string ?? "0"
-            let pairs = reply.last?.array ?? []
+        try await scan(redis.keys.skipped(batch)) { part in
+            let pairs = part.array ?? []
             for at in stride(from: 1, to: pairs.count, by: 2) {
                 guard let value = pairs[at].bytes, Self.hasURL(value, wanted), let text = pairs[at].string,
                     let detail = FailureDetail(encoded: text)
                 else { continue }
                 found[detail.line] = detail
             }
-        } while cursor != "0"
+        }
         return found.values.sorted { $0.line < $1.line }
     }
 

@@ -55,6 +55,15 @@ struct ListStreamTests {
         #expect((error as? PrefetchError)?.kind == .stopped || error is CancellationError, "\(error)")
     }
 
+    /// A batch of 600 lines whose feeder was killed in mid list.
+    private func begun(_ f: QueueFixture) async throws -> (id: String, status: BatchStatus) {
+        write(lines(0..<600))
+        let first = try stream("list.txt")
+        let id = try await open(first, f)
+        try await feed(first, f, id, stopAt: 300)
+        return (id, try await status(id, f))
+    }
+
     @Test("A short list is whole at once; of a longer one the total is about right, and exact at its end")
     func totals() async throws {
         write(lines(0..<100))
@@ -109,11 +118,7 @@ struct ListStreamTests {
     @Test("A batch goes on with a list whose lines are those that were queued, whatever has become of the rest")
     func continued() async throws {
         let f = try await QueueFixture()
-        write(lines(0..<600))
-        let first = try stream("list.txt")
-        let id = try await open(first, f)
-        try await feed(first, f, id, stopAt: 300)
-        let before = try await status(id, f)
+        let (id, before) = try await begun(f)
         #expect(before.isOpen && before.pushed >= 300 && before.pushed < 600 && before.listBytes > Self.headSize)
         let urls = before.pushed
         for (text, expected) in [
@@ -216,11 +221,7 @@ struct ListStreamTests {
     @Test("A file that is put back after the batch went on with another one is not taken for its list")
     func putBack() async throws {
         let f = try await QueueFixture()
-        write(lines(0..<600))
-        let first = try stream("list.txt")
-        let id = try await open(first, f)
-        try await feed(first, f, id, stopAt: 300)
-        let before = try await status(id, f)
+        let (id, before) = try await begun(f)
         #expect(rename(folder.path("list.txt"), folder.path("first.txt")) == 0)
         write(lines(0..<before.pushed) + lines(700..<900))
         let second = try stream("list.txt")

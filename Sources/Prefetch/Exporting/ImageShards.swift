@@ -27,6 +27,7 @@ package final class ImageShards: Sendable {
         /// Of JSON.
         let rows: TemporaryFile
         var stats: ShardStats
+        var urls = SHA256()
         /// Bytes of the archive, and of the longest row.
         var size = 0, longestRow = 0
     }
@@ -113,9 +114,12 @@ package final class ImageShards: Sendable {
     /// Adds the next line to the shard that was begun.
     /// * `entry`: its image; nil if it has none.
     /// - Throws: `inputOutput` (74).
-    func add(_ entry: CacheEntry?, _ key: String, _ sample: ShardSample) throws(PrefetchError) {
+    func add(
+        _ entry: CacheEntry?, of url: String, _ key: String, _ sample: ShardSample
+    ) throws(PrefetchError) {
         guard var shard = state.withLock({ $0.shard }) else { return }
         shard.stats.add(sample)
+        Array("\(url)\n".utf8).withUnsafeBytes { shard.urls.update($0) }
         if let entry, shard.archive != nil { try archive(entry, key, sample, &shard) }
         try row(entry, sample, &shard)
         state.withLock { [shard] in $0.shard = shard }
@@ -124,7 +128,9 @@ package final class ImageShards: Sendable {
     /// Completes the shard that was begun.
     /// - Throws: `cacheUnavailable` where another file has the name of one of its files, `inputOutput` (74).
     func end() throws(PrefetchError) {
-        guard let shard = state.withLock({ $0.shard }) else { return }
+        guard var shard = state.withLock({ $0.shard }) else { return }
+        let urls = shard.urls
+        shard.stats.urls = urls.finalize().hex
         let (isKept, isNew) = try publish(shard)
         state.withLock { $0.shard = nil }
         count(shard.number) { tally in

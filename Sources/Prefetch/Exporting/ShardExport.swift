@@ -146,7 +146,7 @@ package struct ShardExport: Sendable {
         func add() async throws(PrefetchError) {
             try await export.exported(group) { [shards] line, entry throws(PrefetchError) in
                 let key = layout.key(shard, at: line.result.index)
-                try shards.add(entry, key, form.sample(line, key))
+                try shards.add(entry, of: line.result.url, key, form.sample(line, key))
             }
             group.removeAll(keepingCapacity: true)
         }

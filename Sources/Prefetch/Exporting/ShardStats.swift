@@ -14,15 +14,17 @@ struct ShardStats: Codable, Equatable {
     var startTime: Double, endTime: Double
     /// Lines by `success`, or why there is no image.
     var statusDict: [String: Int] = [:]
-    /// The batch whose lines these are, lines of a shard, and how its images were changed.
+    /// The batch that has written it, lines of a shard, and how its images were changed.
     var batch: String, perShard: Int, images: String
+    /// SHA-256 of the URLs of its lines, each with a line feed.
+    var urls = ""
     /// The table's, each with its type.
     var columns: [String] = []
 
     private enum CodingKeys: String, CodingKey {
         case count, successes, failedToDownload = "failed_to_download", failedToResize = "failed_to_resize", duration
         case startTime = "start_time", endTime = "end_time", statusDict = "status_dict", batch
-        case perShard = "per_shard", images, columns
+        case perShard = "per_shard", images, urls = "urls_sha256", columns
     }
 
     init(_ batch: ShardBatch, perShard: Int) {
@@ -55,9 +57,10 @@ struct ShardStats: Codable, Equatable {
         return Array((try? encoder.encode(self)) ?? Data()) + [UInt8(ascii: "\n")]
     }
 
-    /// Whether both are of the same lines, cut and changed in the same way.
+    /// Whether both are of one shard: of a batch, whose list may have grown, or of the same URLs, whatever batch they were in.
     func isOfShard(of other: ShardStats) -> Bool {
-        batch == other.batch && perShard == other.perShard && images == other.images
+        (batch == other.batch || !urls.isEmpty && urls == other.urls) && perShard == other.perShard
+            && images == other.images
     }
 
     /// Whether the lines ended in the same way.

@@ -103,7 +103,7 @@ struct RunningShardsTests: FolderSuite {
         try await ran(export("out"), says: "30 images in 4 shards, 0 of them new")
     }
 
-    @Test("Another run of the list adds what it has fetched; a shard whose writer was killed between its files is completed")
+    @Test("Another run of the list adds what it fetches; a shard of a writer that was killed is completed")
     func interrupted() async throws {
         let file = list((0..<20).map { line($0) })
         origin.route("/19.jpg", OriginResponse(status: 404))

@@ -112,9 +112,12 @@ enum SettingWords {
 
     /// The command that words are parsed into.
     static func parse(_ command: any ParsableCommand.Type, _ words: [String]) throws -> any ParsableCommand {
-        let groups = Mirror(reflecting: command.init()).children
-            .compactMap { ($0.value as? any SettingHolder).map { type(of: $0).groups } }
-        let (others, taken) = try take(OptionValues.words(words), of: groups.flatMap(\.self))
+        // Its own, and those of the one that is meant where no subcommand is named.
+        let commands = sequence(first: command) { $0.configuration.defaultSubcommand }
+        let groups = commands.flatMap { command in
+            Mirror(reflecting: command.init()).children.compactMap { $0.value as? any SettingHolder }
+        }
+        let (others, taken) = try take(OptionValues.words(words), of: groups.flatMap { type(of: $0).groups })
         return try $taken.withValue(taken) { try command.parseAsRoot(others) }
     }
 

@@ -60,7 +60,7 @@ package final class ListStream: Sendable {
     }
 
     /// Bytes of the beginning.
-    package static let usualHeadSize = 1 << 20
+    private static let usualHeadSize = 1 << 20
     private static let pollTime: Int32 = 100
     /// Milliseconds after the first URLs of a pipe in which it may end to be whole.
     private static let shortest: Int32 = 50
@@ -89,9 +89,10 @@ package final class ListStream: Sendable {
     /// - Throws: `notFound`; `unreadableList` if it has no URL, or a line of another format.
     package init(
         _ files: [String], options: ListInput.Options = ListInput.Options(), limit: Int? = nil,
-        headSize: Int = usualHeadSize,
+        headSize: Int? = nil,
         notice: @escaping @Sendable (ListInput.Notice) -> Void = { _ in }
     ) throws(PrefetchError) {
+        let headSize = headSize ?? Self.usualHeadSize
         let input = try ListInput(files, options: options, notice: notice)
         let first = ListFile.name(of: files[0])
         name = files.count == 1 ? first : "\(first) and \(files.count - 1) more list\(files.count == 2 ? "" : "s")"

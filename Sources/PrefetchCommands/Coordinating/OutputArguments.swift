@@ -71,7 +71,7 @@ struct OutputArguments: SettingRecord, SettingGroup {
         Setting("--overwrite", \.overwrite, .flag, "Replace any file that is not one of the lists."),
         Setting(
             "--out", \.out, .folder,
-            "Write the images to this folder at the end; of a run, each shard once it is complete."),
+            "Write images to this folder at the end, shards before."),
         Setting(
             "--format", \.format, .choice("format"),
             "Layout of --out, as of export --format: files, tree, webdataset or parquet. (default: files)"),

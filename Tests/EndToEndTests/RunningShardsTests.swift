@@ -125,4 +125,18 @@ struct RunningShardsTests: FolderSuite {
         try await ran(export("out"), exits: 73, says: "00001.tar is there already")
         #expect(folder.read("out/00001.tar") == [1, 2, 3])
     }
+
+    @Test("A name that was used before makes no list another one: its shards stay as they are")
+    func sameName() async throws {
+        let files = [list((0..<20).map { line($0) }, "a.jsonl"), list((20..<40).map { line($0) }, "b.jsonl")]
+        try await ran(run([files[0]], "out", ["-q", "--name", "x"]))
+        let before = names("out").map { folder.read("out/\($0)") }
+        try await ran(["rm", "x", "--yes", "--cache", folder.path("cache")])
+        try await ran(run([files[1]], "out", ["--name", "x"]), exits: 74, says: "_stats.json is there already")
+        #expect(names("out").map { folder.read("out/\($0)") } == before && before.count == 6)
+        // The same URLs with other captions are other lines.
+        let text = text("a.jsonl").replacing("image 3", with: "picture 3")
+        try await ran(run([write(text, "c.jsonl")], "out"), exits: 74, says: "00000_stats.json is there already")
+        #expect(names("out").map { folder.read("out/\($0)") } == before)
+    }
 }

@@ -200,7 +200,7 @@ struct ShardReaderTests: FolderSuite {
                     assert one == two, (one, two)
             for name in [name for name in names[0] if name.endswith("_stats.json")]:
                 one, two = (json.load(open(f"{folder}/{side}/{name}")) for side in ("ours", "theirs"))
-                assert set(one) - set(two) == {"batch", "per_shard", "images", "urls_sha256", "columns"} and not set(two) - set(one), (one, two)
+                assert set(one) - set(two) == {"batch", "per_shard", "images", "lines_sha256", "columns"} and not set(two) - set(one), (one, two)
                 for field in ("count", "successes", "failed_to_download", "failed_to_resize"):
                     assert one[field] == two[field], (name, field, one, two)
                 assert one["status_dict"].get("success") == two["status_dict"].get("success")

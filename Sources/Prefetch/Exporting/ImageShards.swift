@@ -27,7 +27,8 @@ package final class ImageShards: Sendable {
         /// Of JSON.
         let rows: TemporaryFile
         var stats: ShardStats
-        var urls = SHA256()
+        /// Of the lines so far.
+        var lines = SHA256()
         /// Bytes of the archive, and of the longest row.
         var size = 0, longestRow = 0
     }
@@ -115,11 +116,15 @@ package final class ImageShards: Sendable {
     /// * `entry`: its image; nil if it has none.
     /// - Throws: `inputOutput` (74).
     func add(
-        _ entry: CacheEntry?, of url: String, _ key: String, _ sample: ShardSample
+        _ entry: CacheEntry?, of line: BatchResults.Line, _ key: String, _ sample: ShardSample
     ) throws(PrefetchError) {
         guard var shard = state.withLock({ $0.shard }) else { return }
         shard.stats.add(sample)
-        Array("\(url)\n".utf8).withUnsafeBytes { shard.urls.update($0) }
+        var text = Array("\(line.url)\n".utf8)
+        for (name, value) in (line.columns ?? [:]).sorted(by: { ByteText($0.key) < ByteText($1.key) }) {
+            text += Array("\(name)\0\(value.text)\n".utf8)
+        }
+        text.withUnsafeBytes { shard.lines.update($0) }
         if let entry, shard.archive != nil { try archive(entry, key, sample, &shard) }
         try row(entry, sample, &shard)
         state.withLock { [shard] in $0.shard = shard }
@@ -129,8 +134,8 @@ package final class ImageShards: Sendable {
     /// - Throws: `cacheUnavailable` where another file has the name of one of its files, `inputOutput` (74).
     func end() throws(PrefetchError) {
         guard var shard = state.withLock({ $0.shard }) else { return }
-        let urls = shard.urls
-        shard.stats.urls = urls.finalize().hex
+        let lines = shard.lines
+        shard.stats.lines = lines.finalize().hex
         let (isKept, isNew) = try publish(shard)
         state.withLock { $0.shard = nil }
         count(shard.number) { tally in

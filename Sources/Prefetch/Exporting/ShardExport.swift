@@ -6,6 +6,8 @@ package struct ShardExport: Sendable {
     private static let pollTime = Duration.milliseconds(500)
     /// Outcomes that are read at a time to see whether they are there.
     private static let step = 4_096
+    /// Shards that are looked at each time; if as many wait for slow hosts, those behind them are written at the end.
+    private static let mostOpen = 64
 
     private let chain: BatchChain
     private let queue: PrefetchQueue
@@ -57,7 +59,7 @@ package struct ShardExport: Sendable {
     /// Writes each shard once its lines have ended, until all are written or the task is cancelled: the columns of its table are those
     /// of the lines so far.
     /// * `list`: what the batch, which has no retries, is fed from; nil: it was fed before.
-    /// - Throws: as ``writeAll(trustsStats:)``, `redisUnavailable`.
+    /// - Throws: as ``writeAll(trustsStats:)``.
     package func follow(_ list: ListStream?) async throws(PrefetchError) {
         let fed = ListExtent(entries: chain.root.total, files: chain.root.listFiles, hasEnded: true)
         var layout = ShardLayout(perShard: shards.options.perShard)
@@ -69,16 +71,22 @@ package struct ShardExport: Sendable {
             let extent = list.map { ListExtent($0.reading) } ?? fed
             while let shard = layout.next(of: extent) { open.append(OpenShard(shard: shard)) }
             var rest: [OpenShard] = []
-            for var shard in open {
-                guard try await hasEnded(&shard) else {
-                    rest.append(shard)
-                    continue
+            for var shard in open.prefix(Self.mostOpen) {
+                do throws(PrefetchError) {
+                    if try await hasEnded(&shard) {
+                        try await write(shard.shard, layout, &columns, entries)
+                        continue
+                    }
+                } catch {
+                    // Everybody waits for a Redis that is away.
+                    if error.kind != .redisUnavailable { throw error }
                 }
-                try await write(shard.shard, layout, &columns, entries)
+                rest.append(shard)
             }
-            open = rest
-            if case let now = [open.count, shards.tally.shards], now != noted {
-                await note(open: open.count)
+            open = rest + open.dropFirst(Self.mostOpen)
+            let begun = open.count { $0.ended > 0 }
+            if case let now = [begun, shards.tally.shards], now != noted {
+                await note(open: begun)
                 noted = now
             }
             if open.isEmpty, extent.hasEnded { return }
@@ -146,7 +154,7 @@ package struct ShardExport: Sendable {
         func add() async throws(PrefetchError) {
             try await export.exported(group) { [shards] line, entry throws(PrefetchError) in
                 let key = layout.key(shard, at: line.result.index)
-                try shards.add(entry, of: line.result.url, key, form.sample(line, key))
+                try shards.add(entry, of: line.result, key, form.sample(line, key))
             }
             group.removeAll(keepingCapacity: true)
         }

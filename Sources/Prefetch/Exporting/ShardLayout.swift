@@ -116,6 +116,7 @@ package struct ShardOptions: Sendable, Equatable {
 
 /// Whose lines are in shards.
 package struct ShardBatch: Sendable {
+    /// Its id and nonce: another batch may have the same name.
     var id: String
     /// How images were changed before they were stored; empty: not.
     var images: String
@@ -124,7 +125,7 @@ package struct ShardBatch: Sendable {
 
     /// * `chain`: the batch and its retries.
     package init(_ chain: BatchChain) {
-        id = chain.root.id
+        id = chain.root.identity.text
         images = chain.root.options.variant?.transformerKey ?? ""
         (start, end) = (chain.root.created, chain.newest.ended > 0 ? chain.newest.ended : nil)
     }

@@ -8,23 +8,23 @@ struct ShardStats: Codable, Equatable {
     var successes = 0
     var failedToDownload = 0
     var failedToResize = 0
-    /// Seconds, those of the batch.
+    /// Seconds from the beginning of the batch to its end, or to when the shard was written while it ran.
     var duration: Double
-    /// Seconds since 1970, those of the batch.
+    /// The same as seconds since 1970.
     var startTime: Double, endTime: Double
     /// Lines by `success`, or why there is no image.
     var statusDict: [String: Int] = [:]
-    /// The batch that has written it, lines of a shard, and how its images were changed.
+    /// The batch that has written it (`id@nonce`), lines of a shard, and how its images were changed.
     var batch: String, perShard: Int, images: String
-    /// SHA-256 of the URLs of its lines, each with a line feed.
-    var urls = ""
+    /// SHA-256 of its lines: of each the URL and the kept columns.
+    var lines = ""
     /// The table's, each with its type.
     var columns: [String] = []
 
     private enum CodingKeys: String, CodingKey {
         case count, successes, failedToDownload = "failed_to_download", failedToResize = "failed_to_resize", duration
         case startTime = "start_time", endTime = "end_time", statusDict = "status_dict", batch
-        case perShard = "per_shard", images, urls = "urls_sha256", columns
+        case perShard = "per_shard", images, lines = "lines_sha256", columns
     }
 
     init(_ batch: ShardBatch, perShard: Int) {
@@ -57,9 +57,9 @@ struct ShardStats: Codable, Equatable {
         return Array((try? encoder.encode(self)) ?? Data()) + [UInt8(ascii: "\n")]
     }
 
-    /// Whether both are of one shard: of a batch, whose list may have grown, or of the same URLs, whatever batch they were in.
+    /// Whether both are of one shard: of a batch, whose list may have grown, or of the same lines, whatever batch they were in.
     func isOfShard(of other: ShardStats) -> Bool {
-        (batch == other.batch || !urls.isEmpty && urls == other.urls) && perShard == other.perShard
+        (batch == other.batch || !lines.isEmpty && lines == other.lines) && perShard == other.perShard
             && images == other.images
     }
 

@@ -126,17 +126,18 @@ struct BatchOutput: Sendable {
         Console.note(text)
     }
 
-    /// Writes shards of the batch of a run while it runs, until all are written or the task is cancelled; returns how many are new.
-    /// * `list`: as of ``ShardExport/follow(_:)``.
-    func follow(_ id: String, _ list: ListStream, isFed: Bool, to target: Target) async throws(PrefetchError) -> Int {
-        guard case .shards(let path, let options) = target else { return 0 }
+    /// Writes shards of the batch of a run while it runs, until all are written or the task is cancelled.
+    /// * `list`: what it is fed from.
+    /// * `written`: called at the end, whatever that is, with how many are new.
+    func follow(
+        _ id: String, _ list: ListStream, isFed: Bool, to target: Target, written: (Int) -> Void
+    ) async throws(PrefetchError) {
+        guard case .shards(let path, let options) = target else { return }
         let chain = try await BatchChain.read(id, queue: queue)
         let export = try await BatchExport(chain, queue: queue, cache: try cache.forReading(readOnly), list: list)
         let (shards, writer) = try shards(path, options, export, chain)
-        do throws(PrefetchError) { try await writer.follow(isFed ? nil : list) } catch {
-            if error.kind != .stopped { throw error }
-        }
-        return shards.tally.new
+        defer { written(shards.tally.new) }
+        try await writer.follow(isFed ? nil : list)
     }
 
     private func shards(

@@ -237,9 +237,12 @@ struct BatchRun: Sendable {
     private func writeShards(of batch: OpenBatch, _ queue: PrefetchQueue, to target: BatchOutput.Target) async {
         guard let (list, isFed) = batch.list else { return }
         do throws(PrefetchError) {
-            let new = try await output(queue).follow(batch.id, list, isFed: isFed, to: target)
-            written.withLock { $0 += new }
+            try await output(queue).follow(batch.id, list, isFed: isFed, to: target) { new in
+                written.withLock { $0 += new }
+            }
         } catch {
+            // The batch is over, or the run is stopped.
+            if Task.isCancelled || error.kind == .stopped { return }
             Console.note("note: shards are written at the end: \(error.message)")
         }
     }

@@ -88,7 +88,7 @@ package struct BatchAnswer: Record {
 extension WrittenShards: Record {
     static let fields: [Field<WrittenShards>] = [
         Field("written", \.written), Field("bytes") { Bytes($0.bytes) },
-        Field("open", about: "Shards whose lines are all read and have not all ended.", \.open),
+        Field("open", about: "Shards of which the first lines have ended, and not all.", \.open),
     ]
 }
 

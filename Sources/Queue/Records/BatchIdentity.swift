@@ -12,7 +12,7 @@ package struct BatchIdentity: Hashable, Sendable {
     }
 
     /// As scripts take it; neither part contains an `@`.
-    var text: String { "\(id)@\(nonce)" }
+    package var text: String { "\(id)@\(nonce)" }
 
     /// The URLs of a claim of this batch, by the claim's name in Redis; nil if it is another batch's.
     package func range(ofClaim name: String) -> (base: Int, count: Int)? {

@@ -3,7 +3,7 @@ package struct WrittenShards: Sendable, Equatable {
     package var written = 0
     /// Of their files.
     package var bytes = 0
-    /// Those whose lines are all read and have not all ended.
+    /// Those of which the first lines have ended, and not all.
     package var open = 0
 
     package init() {}

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- SHARDS: a run tells what it has written of its batch.
--- ARGV: batch, shards, their bytes, shards whose lines are all read and have not all ended.
+-- ARGV: batch, shards, their bytes, shards of which the first lines have ended, and not all.
 -- Result: 1; 0 if the batch is gone.
 -- Cost: O(1).
 -- Again: the same.

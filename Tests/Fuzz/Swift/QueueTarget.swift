@@ -100,7 +100,11 @@ extension FuzzTarget {
 
     /// The protocol's five types (RESP 2); nil, too deep and cut are `null`.
     private static func reply(_ bytes: [UInt8], _ place: inout Int, depth: Int) -> RedisValue {
-        guard place < bytes.count, depth < 7 else { return .null }
+        guard place < bytes.count, depth < 7 else {
+            // An array around it would go on without end.
+            place = bytes.count
+            return .null
+        }
         let kind = bytes[place]
         let end = bytes[place...].firstIndex(of: 0x0A) ?? bytes.endIndex
         let line = String(decoding: bytes[(place + 1)..<max(end, place + 1)], as: UTF8.self)

@@ -169,14 +169,10 @@ struct InputTests: FolderSuite {
     }
 
     @Test(
-        "An address is no list: what fetches it is named",
+        "An address in a bucket is no list: what fetches it is named",
         arguments: [
-            (
-                "https://example.org/a%20list.parquet?x=1",
-                "curl -fL --remote-name 'https://example.org/a%20list.parquet?x=1'"
-            ),
             ("s3://bucket/list.txt", "aws s3 cp 's3://bucket/list.txt' ."),
-            ("hf://datasets/a/b/c.parquet", "hf download"),
+            ("gs://bucket/list.parquet", "gcloud storage cp 'gs://bucket/list.parquet' ."),
         ])
     func address(_ address: String, command: String) async throws {
         let run = try await ended(["run", address, "--cache", folder.path("cache")])

@@ -41,6 +41,28 @@ final class OpenFolder: Sendable {
     }
 
     /// Bytes of what has a name; nil if nothing has it.
+    /// Opens a file of it, for the caller to close; nil with `errno`.
+    func file(_ name: String, _ flags: Int32) -> Int32? {
+        let file = clinux_open_beneath(descriptor, name, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0)
+        return file < 0 ? nil : file
+    }
+
+    /// The names in it; none if it cannot be read.
+    func names() -> [String] {
+        let own = clinux_open_beneath(descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0)
+        guard own >= 0, let stream = fdopendir(own) else {
+            if own >= 0 { close(own) }
+            return []
+        }
+        defer { closedir(stream) }
+        var names: [String] = []
+        while let entry = readdir(stream) {
+            names.append(
+                withUnsafeBytes(of: &entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) })
+        }
+        return names
+    }
+
     func size(of name: String) -> Int? {
         var status = stat()
         return fstatat(descriptor, name, &status, AT_SYMLINK_NOFOLLOW) == 0 ? Int(status.st_size) : nil

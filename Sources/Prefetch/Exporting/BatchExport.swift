@@ -133,7 +133,7 @@ package struct BatchExport: Sendable {
                     locks.append(
                         ImageLock(
                             url: line.url, digest: try entry.knownDigest(), size: entry.size,
-                            width: entry.record?.width ?? 0, height: entry.record?.height ?? 0))
+                            width: entry.knownRecord?.width ?? 0, height: entry.knownRecord?.height ?? 0))
                 } catch {
                     throw PrefetchError(.inputOutput, error.message)
                 }

@@ -59,7 +59,7 @@ package struct ExportedLine: Sendable, Equatable {
         func known<Value: Equatable>(_ value: Value?, unless nothing: Value) -> Value? {
             value == nothing ? nil : value
         }
-        let record = entry.record
+        let record = entry.knownRecord
         image = Image(
             path: entry.path, bytes: entry.size, sha256: record?.digest?.hex,
             format: known(record?.format, unless: .unknown), width: known(record?.width, unless: 0),

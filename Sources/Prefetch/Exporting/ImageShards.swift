@@ -1,7 +1,7 @@
 internal import FoundationEssentials
 internal import Glibc
 internal import Threading
-internal import WebImage
+package import WebImage
 
 /// A folder of shards in img2dataset's layout (``ShardLayout``): archives `00000.tar` as WebDataset reads them, of each image a file of its bytes, one of JSON
 /// and, if there are captions, one of text under the same key; beside each a table of all its lines, `00000.parquet`, and `00000_stats.json`. Or
@@ -22,15 +22,29 @@ package final class ImageShards: Sendable {
 
     private struct Shard: Sendable {
         let number: Int
+        /// Index of its first line, and how many it has.
+        let first: Int, count: Int
         let columns: [TypedColumn]
         let archive: TemporaryFile?
         /// Of JSON.
         let rows: TemporaryFile
+        /// Where the images are in the archive, and the files of the cache that have them too.
+        var index = ShardIndex()
+        var files: [CachedFile] = []
         var stats: ShardStats
         /// Of the lines so far.
         var lines = SHA256()
         /// Bytes of the archive, and of the longest row.
         var size = 0, longestRow = 0
+    }
+
+    /// A file of the cache with an image of a shard.
+    private struct CachedFile: Sendable {
+        let key: CacheKey
+        let inode: UInt
+        let length: Int
+        /// Of its line in the shard.
+        let place: Int
     }
 
     private struct State: Sendable {
@@ -45,6 +59,8 @@ package final class ImageShards: Sendable {
     private let member: String
     private let writer: ParquetProgram?
     private let batch: ShardBatch
+    /// The cache, if it lies in this folder: its images stay in it until their shard is written.
+    private let images: ImageFiles?
     private let state = Locked(State())
 
     /// Checks that a folder can be written, and that there is a program for what is wanted; creates it with its parents.
@@ -63,11 +79,18 @@ package final class ImageShards: Sendable {
         return options.sidecar == .jsonl ? nil : try? ParquetProgram.find()
     }
 
-    /// * `member`: what images are called.
+    /// The cache of a folder of shards whose images are in the archives alone once these are written.
+    package static func cache(in path: String) -> String { path + "/.prefetch" }
+
+    /// * `member`: what images are called; `cache`: where they are.
     /// - Throws: as ``check(_:_:)``.
     package init(
-        path: String, _ options: ShardOptions, member: String, of batch: ShardBatch
+        path: String, _ options: ShardOptions, member: String, of batch: ShardBatch, from cache: DiskCache
     ) throws(PrefetchError) {
+        let (own, used) = (PathText.status(Self.cache(in: path)), PathText.status(cache.directory))
+        let isInside = own.map { own in used.map { $0.st_ino == own.st_ino && $0.st_dev == own.st_dev } ?? false }
+        images =
+            isInside == true && options.form == .webDataset && !cache.configuration.isReadOnly ? cache.images : nil
         guard ImageFolder.make(path), let folder = OpenFolder(path) else { throw ImageFolder.refused(path, errno) }
         (self.path, self.folder, self.options, self.member, self.batch) = (path, folder, options, member, batch)
         writer = try Self.writer(options)
@@ -89,7 +112,8 @@ package final class ImageShards: Sendable {
         if options.form == .webDataset { files.append(name + ".tar") }
         guard options.form != .tables, let known = knownStats(Self.statsName(name)), known.isOfShard(of: wanted),
             known.count == shard.entries.count, known.successes == images,
-            columns == nil || known.columns == wanted.columns, files.allSatisfy({ folder.size(of: $0) != nil })
+            columns == nil || known.columns == wanted.columns, files.allSatisfy({ folder.size(of: $0) != nil }),
+            self.images == nil || isReplaced(name)
         else { return false }
         count(shard.number) { $0.images += images }
         return true
@@ -107,7 +131,8 @@ package final class ImageShards: Sendable {
         var stats = emptyStats
         stats.columns = Self.texts(columns)
         let begun = Shard(
-            number: shard.number, columns: columns, archive: options.form == .webDataset ? try file() : nil,
+            number: shard.number, first: shard.entries.lowerBound, count: shard.entries.count, columns: columns,
+            archive: options.form == .webDataset ? try file() : nil,
             rows: try file(), stats: stats)
         state.withLock { $0.shard = begun }
     }
@@ -125,7 +150,7 @@ package final class ImageShards: Sendable {
             text += Array("\(name)\0\(value.text)\n".utf8)
         }
         text.withUnsafeBytes { shard.lines.update($0) }
-        if let entry, shard.archive != nil { try archive(entry, key, sample, &shard) }
+        if let entry, shard.archive != nil { try archive(entry, of: line.index, key, sample, &shard) }
         try row(entry, sample, &shard)
         state.withLock { [shard] in $0.shard = shard }
     }
@@ -137,6 +162,7 @@ package final class ImageShards: Sendable {
         let lines = shard.lines
         shard.stats.lines = lines.finalize().hex
         let (isKept, isNew) = try publish(shard)
+        if !isKept { try replaceImages(of: shard) }
         state.withLock { $0.shard = nil }
         count(shard.number) { tally in
             tally.images += shard.stats.successes
@@ -167,7 +193,7 @@ package final class ImageShards: Sendable {
     // MARK: A line
 
     private func archive(
-        _ entry: CacheEntry, _ key: String, _ sample: ShardSample, _ shard: inout Shard
+        _ entry: CacheEntry, of line: Int, _ key: String, _ sample: ShardSample, _ shard: inout Shard
     ) throws(PrefetchError) {
         guard let file = shard.archive else { return }
         let name = ShardLayout.name(shard.number) + ".tar"
@@ -177,6 +203,7 @@ package final class ImageShards: Sendable {
             shard.size += all.count
         }
         let image = member == ShardOptions.ownMember ? entry.format.fileExtension : member
+        note(entry, of: line, &shard)
         try write(TarHeader.bytes("\(key).\(image)", size: entry.size), file, name)
         let code = entry.copy(to: file.descriptor)
         guard code == 0 else { throw failed(name, code) }
@@ -215,6 +242,58 @@ package final class ImageShards: Sendable {
         guard code == 0 else { throw failed(name, code) }
     }
 
+    // MARK: The cache beside it
+
+    /// Notes where the image that is written next will be.
+    private func note(_ entry: CacheEntry, of line: Int, _ shard: inout Shard) {
+        guard let images, let record = entry.knownRecord else { return }
+        let place = line - shard.first
+        let content = record.original == nil ? nil : images.validators(of: entry)?.contentDigest
+        shard.index.slots[place] = ShardIndex.Slot(
+            entry.key, offset: shard.size + TarHeader.blockSize, record, contentDigest: content)
+        guard !entry.isInShard else { return }
+        shard.files.append(CachedFile(key: entry.key, inode: entry.inode, length: entry.size, place: place))
+    }
+
+    /// Writes where the images are in the archive that has, or will have, its name.
+    private func writeIndex(of shard: Shard, _ archive: Int32, _ name: String) throws(PrefetchError) {
+        guard let identity = ShardIndex.identity(of: archive), let file = TemporaryFile(in: folder) else {
+            throw failed(name + ".tar", errno)
+        }
+        try write(shard.index.bytes(count: shard.count, file: identity), file, name)
+        guard fsync(file.descriptor) == 0 else { throw failed(name, errno) }
+        let code = file.publish(replacing: ShardIndex.name(name, file: identity))
+        guard code == 0 else { throw failed(name, code) }
+    }
+
+    /// Whether the cache has links in the place of all images of a shard.
+    private func isReplaced(_ name: String) -> Bool { withIndex(of: name, ShardIndex.isReplaced) ?? false }
+
+    private func withIndex<Result>(of name: String, _ body: (Int32) -> Result) -> Result? {
+        guard let archive = folder.file(name + ".tar", O_RDONLY) else { return nil }
+        defer { close(archive) }
+        guard let identity = ShardIndex.identity(of: archive),
+            let index = folder.file(ShardIndex.name(name, file: identity), O_RDWR)
+        else { return nil }
+        defer { close(index) }
+        return body(index)
+    }
+
+    /// From now on the images are in the archive alone.
+    private func replaceImages(of shard: Shard) throws(PrefetchError) {
+        guard let images else { return }
+        let name = ShardLayout.name(shard.number)
+        for file in shard.files {
+            do throws(WebImageError) {
+                try images.replace(
+                    file.key, inode: file.inode, length: file.length, byShard: name, file.place)
+            } catch {
+                throw PrefetchError(.inputOutput, error.message, hint: "make room, and run it again")
+            }
+        }
+        _ = withIndex(of: name, ShardIndex.markReplaced)
+    }
+
     // MARK: Names
 
     /// Returns whether the files stayed as they were because they have more images, and whether one of them is new.
@@ -245,6 +324,13 @@ package final class ImageShards: Sendable {
                 throw ImageFolder.taken("\(path)/\(taken)")
             }
         }
+        if images != nil, let archive = shard.archive {
+            // Before the archive has its name: links to the old one lead to the new one then.
+            let isNew = new.contains { $0.file === archive }
+            let present = isNew ? nil : folder.file(name + ".tar", O_RDONLY)
+            defer { if let present { close(present) } }
+            try writeIndex(of: shard, present ?? archive.descriptor, name)
+        }
         if options.form == .tables || (new.isEmpty && known?.hasCounts(of: shard.stats) == true) {
             for (file, name) in new { try publish(file, as: name, replaces: isOwn) }
             return (false, !new.isEmpty)
@@ -257,7 +343,18 @@ package final class ImageShards: Sendable {
         guard fsync(folder.descriptor) == 0, renameat(folder.descriptor, mark, folder.descriptor, stats) == 0 else {
             throw failed(stats, errno)
         }
+        if images != nil, isOwn { removeOldIndexes(of: name) }
         return (false, true)
+    }
+
+    /// Removes the indexes of the archives that had this name before.
+    private func removeOldIndexes(of name: String) {
+        guard let archive = folder.file(name + ".tar", O_RDONLY) else { return }
+        defer { close(archive) }
+        guard let identity = ShardIndex.identity(of: archive) else { return }
+        for old in folder.names() where ShardIndex.isName(old, of: name) {
+            if old != ShardIndex.name(name, file: identity) { unlinkat(folder.descriptor, old, 0) }
+        }
     }
 
     /// The rows as Parquet.

@@ -20,8 +20,10 @@ package enum ListFile {
         return ![S_IFREG, S_IFDIR].contains(status.st_mode & S_IFMT)
     }
 
+    /// What a list is called in messages: a path, or an address without its secrets.
     package static func name(of path: String) -> String {
-        descriptor(path) == STDIN_FILENO ? standardInput : PathText.shown(path)
+        if descriptor(path) == STDIN_FILENO { return standardInput }
+        return path.contains("://") ? URLRedaction.url(path) : PathText.shown(path)
     }
 
     /// What a batch says that a stream was.
@@ -35,7 +37,10 @@ package enum ListFile {
 
     /// The name of a list's copy, and so of the batch: the file's name, `stdin` or `pipe`.
     package static func stem(of path: String) -> String {
-        guard let descriptor = descriptor(path) else { return URLList.stem(of: path) }
+        guard let descriptor = descriptor(path) else {
+            let isAddress = path.contains("://")
+            return URLList.stem(of: isAddress ? String(path.prefix { $0 != "?" && $0 != "#" }) : path)
+        }
         return descriptor == STDIN_FILENO ? "stdin" : "pipe"
     }
 

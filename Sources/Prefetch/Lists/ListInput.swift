@@ -70,31 +70,42 @@ package final class ListInput {
 
     private let options: Options
     private let notice: @Sendable (Notice) -> Void
+    /// What makes files of addresses.
+    private let fetcher: (any ListOpening)?
     private var paths: [String]
     private var part: ListPart
     private var hasEnded = false
     /// Whether the last line has no end yet.
     private var isWithinLine = false
-    /// Bytes of the files before, and of all of them; nil if one is a pipe.
+    /// Bytes of the files before, and of all of them; nil if one is a pipe or not here yet.
     private var readBefore = 0
     private let size: Int?
+    /// Whether the first one is a copy of what an address leads to.
+    private let isFetched: Bool
     /// The files that were begun.
     private(set) var beginnings: [Beginning] = []
 
     /// Opens the first file, and reads until its format is known.
-    /// * `paths`: at least one.
-    /// - Throws: as ``ListPart``.
-    init(_ paths: [String], options: Options, notice: @escaping @Sendable (Notice) -> Void) throws(PrefetchError) {
-        (self.options, self.notice) = (options, notice)
+    /// * `paths`: at least one; addresses only with a `fetcher`.
+    /// - Throws: as ``ListPart``, and ``ListOpening``.
+    init(
+        _ paths: [String], options: Options, fetcher: (any ListOpening)? = nil,
+        notice: @escaping @Sendable (Notice) -> Void
+    ) throws(PrefetchError) {
+        (self.options, self.notice, self.fetcher) = (options, notice, fetcher)
         self.paths = Array(paths.dropFirst())
-        let sizes = paths.map { ListFile.isStream($0) ? nil : PathText.status($0).map { Int($0.st_size) } }
+        let first = try Self.file(paths[0], fetcher, waitLimit: -1)
+        part = try Self.open(first ?? paths[0], called: paths[0], options, notice)
+        let sizes = ([first ?? paths[0]] + paths.dropFirst()).map {
+            ListFile.isStream($0) ? nil : PathText.status($0).map { Int($0.st_size) }
+        }
         size = sizes.contains(nil) ? nil : sizes.reduce(0) { $0 + ($1 ?? 0) }
-        part = try Self.open(paths[0], options, notice)
+        isFetched = first != paths[0]
         begin(at: 1)
     }
 
-    /// Whether it is one list as it is: lines in a regular file that is not packed.
-    var isPlain: Bool { part.isPlain && paths.isEmpty && beginnings.count == 1 }
+    /// Whether it is one list as it is: lines in a regular file of the user that is not packed.
+    var isPlain: Bool { part.isPlain && paths.isEmpty && beginnings.count == 1 && !isFetched }
 
     /// The file of what is plain.
     var lines: OpenedList { part.lines }
@@ -121,14 +132,15 @@ package final class ListInput {
         } catch {
             throw named(error)
         }
-        readBefore += part.size ?? 0
-        let line = (beginnings.last?.line ?? 1) + part.lineEnds + (isWithinLine ? 1 : 0)
-        guard !paths.isEmpty else {
+        guard let path = paths.first else {
             hasEnded = true
             return .end
         }
-        let path = paths.removeFirst()
-        do throws(PrefetchError) { part = try Self.open(path, options, notice) } catch {
+        guard let file = try Self.file(path, fetcher, waitLimit: waitLimit) else { return .nothing }
+        paths.removeFirst()
+        readBefore += part.size ?? 0
+        let line = (beginnings.last?.line ?? 1) + part.lineEnds + (isWithinLine ? 1 : 0)
+        do throws(PrefetchError) { part = try Self.open(file, called: path, options, notice) } catch {
             throw Self.named(error, ListFile.name(of: path))
         }
         defer { isWithinLine = false }
@@ -136,16 +148,26 @@ package final class ListInput {
         return isWithinLine ? .lines([0x0A]) : .nothing
     }
 
+    /// The file of a path or an address; nil if that is not here yet.
+    private static func file(
+        _ path: String, _ fetcher: (any ListOpening)?, waitLimit: Int32
+    ) throws(PrefetchError) -> String? {
+        guard let fetcher, fetcher.isAddress(path) else { return path }
+        return try fetcher.file(of: path, waitLimit: waitLimit)
+    }
+
     private static func open(
-        _ path: String, _ options: Options, _ notice: @escaping @Sendable (Notice) -> Void
+        _ path: String, called word: String, _ options: Options, _ notice: @escaping @Sendable (Notice) -> Void
     ) throws(PrefetchError) -> ListPart {
-        let name = ListFile.name(of: path)
-        return try ListPart(path, options: options, waiting: { notice(.waiting(path: path)) }) {
+        let name = ListFile.name(of: word)
+        return try ListPart(path, called: name, options: options, waiting: { notice(.waiting(path: path)) }) {
             notice(.warning($0, of: name))
         }
     }
 
+    /// While a file is read, the next one is fetched.
     private func begin(at line: Int) {
+        if let next = paths.first, let fetcher, fetcher.isAddress(next) { fetcher.begin(next) }
         beginnings.append(
             Beginning(name: part.name, line: line, head: part.head, unused: part.header.unused))
         notice(.header(part.header, of: part.name))

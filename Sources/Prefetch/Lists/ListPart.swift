@@ -51,14 +51,16 @@ final class ListPart {
 
     /// Opens it, and reads until its format is known.
     ///
+    /// * `name`: what it is called in messages.
     /// * `waiting`: called once if a FIFO has had no writer for a second.
     /// * `warn`: called with what is probably not meant.
     /// - Throws: `notFound`, `unreadableList`; `configuration` if the options do not match the format.
     init(
-        _ path: String, options: ListInput.Options, waiting: () -> Void, warn: @escaping @Sendable (String) -> Void
+        _ path: String, called name: String, options: ListInput.Options, waiting: () -> Void,
+        warn: @escaping @Sendable (String) -> Void
     ) throws(PrefetchError) {
-        (self.path, self.options, self.warn) = (path, options, warn)
-        (name, isStream) = (ListFile.name(of: path), ListFile.isStream(path))
+        (self.path, self.name, self.options, self.warn) = (path, name, options, warn)
+        isStream = ListFile.isStream(path)
         input = try InputBytes(path: path, waiting: waiting)
         size = input.size
         try readHead()

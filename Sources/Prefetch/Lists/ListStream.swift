@@ -83,17 +83,18 @@ package final class ListStream: Sendable {
 
     /// Opens the files, and reads the beginning; of a pipe only what has come with the first URL.
     /// * `files`: at least one.
+    /// * `fetcher`: what makes files of addresses; then this blocks, and must not be called on a thread of the cooperative pool.
     /// * `limit`: the list ends behind so many entries.
     /// * `headSize`: bytes of the beginning.
     /// * `notice`: called with what is to be said of it.
     /// - Throws: `notFound`; `unreadableList` if it has no URL, or a line of another format.
     package init(
-        _ files: [String], options: ListInput.Options = ListInput.Options(), limit: Int? = nil,
-        headSize: Int? = nil,
+        _ files: [String], options: ListInput.Options = ListInput.Options(), fetcher: (any ListOpening)? = nil,
+        limit: Int? = nil, headSize: Int? = nil,
         notice: @escaping @Sendable (ListInput.Notice) -> Void = { _ in }
     ) throws(PrefetchError) {
         let headSize = headSize ?? Self.usualHeadSize
-        let input = try ListInput(files, options: options, notice: notice)
+        let input = try ListInput(files, options: options, fetcher: fetcher, notice: notice)
         let first = ListFile.name(of: files[0])
         name = files.count == 1 ? first : "\(first) and \(files.count - 1) more list\(files.count == 2 ? "" : "s")"
         (self.files, self.limit, stem) = (files, limit, ListFile.stem(of: files[0]))
@@ -180,7 +181,10 @@ package final class ListStream: Sendable {
     }
 
     private static func sources(_ files: [String]) -> [String] {
-        files.map { ListFile.isStream($0) ? ListFile.streamName($0) : PathText.resolved($0) ?? $0 }
+        files.map { file in
+            if ListFile.isStream(file) { return ListFile.streamName(file) }
+            return PathText.resolved(file) ?? (file.contains("://") ? ListFile.name(of: file) : file)
+        }
     }
 
     // MARK: Where it is kept

@@ -31,7 +31,7 @@ struct BatchOutput: Sendable {
         case .sdWebImage(let path, let layout):
             try await fill(path, export, .sdWebImage(layout))
             for line in SDWebImageText.use(of: path, layout) { Console.print(line) }
-        case .shards(let path, let options): try await fill(path, options, export, chain)
+        case .shards(let path, let options): try await fill(path, options, export, chain, from: disk)
         }
         Self.tell(export.absent.without(others.found))
         if chain.open > 0, !Console.isOutputClosed {
@@ -135,16 +135,16 @@ struct BatchOutput: Sendable {
         guard case .shards(let path, let options) = target else { return }
         let chain = try await BatchChain.read(id, queue: queue)
         let export = try await BatchExport(chain, queue: queue, cache: try cache.forReading(readOnly), list: list)
-        let (shards, writer) = try shards(path, options, export, chain)
+        let (shards, writer) = try shards(path, options, export, chain, from: try cache.forReading(readOnly))
         defer { written(shards.tally.new) }
         try await writer.follow(isFed ? nil : list)
     }
 
     private func shards(
-        _ path: String, _ options: ShardOptions, _ export: BatchExport, _ chain: BatchChain
+        _ path: String, _ options: ShardOptions, _ export: BatchExport, _ chain: BatchChain, from cache: DiskCache
     ) throws(PrefetchError) -> (ImageShards, ShardExport) {
         let member = Self.member(options, chain)
-        let shards = try ImageShards(path: path, options, member: member, of: ShardBatch(chain))
+        let shards = try ImageShards(path: path, options, member: member, of: ShardBatch(chain), from: cache)
         let writer = ShardExport(chain, queue: queue, export: export, into: shards, isNoted: isAfterRun) {
             columns throws(PrefetchError) in
             let caption = try BatchExport.captionColumn(options.captionColumn, among: columns.map(\.name))
@@ -160,9 +160,9 @@ struct BatchOutput: Sendable {
     }
 
     private func fill(
-        _ path: String, _ options: ShardOptions, _ export: BatchExport, _ chain: BatchChain
+        _ path: String, _ options: ShardOptions, _ export: BatchExport, _ chain: BatchChain, from cache: DiskCache
     ) async throws(PrefetchError) {
-        let (shards, writer) = try shards(path, options, export, chain)
+        let (shards, writer) = try shards(path, options, export, chain, from: cache)
         let caption = try await writer.writeAll(trustsStats: isAfterRun).caption
         let tally = shards.tally
         let shown = TerminalText.escaped(path)

@@ -289,7 +289,7 @@ package enum VerifiedRun {
         guard let command = try SettingWords.parse(RunCommand.self, words) as? RunCommand else { return }
         var batch = try command.batch.settings()
         let fetch = try command.workerSettings(&batch)
-        let cache = try RunCache(command.cache, StateOption.folder(nil), fetch.prepareCache())
+        let cache = try RunCache(command.cacheFolder, StateOption.folder(nil), fetch.prepareCache())
         try await BatchRun(
             command: command, cache: cache, list: list, batch: batch, fetch: fetch, workerCount: workers, report: judge
         ).run()

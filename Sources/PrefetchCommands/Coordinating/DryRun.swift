@@ -5,7 +5,7 @@ internal import WebImage
 
 /// `run` and `submit` with `--dry-run`: counts the lines of the list, and those that would be fetched. Nothing is left behind.
 struct DryRun {
-    let files: [String]
+    let list: GivenList
     /// Need not be there; nil: none was named.
     let cache: String?
     var readOnly: [String] = []
@@ -26,7 +26,7 @@ struct DryRun {
         }
         let folder = String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
         defer { try? FileManager.default.removeItem(atPath: folder) }
-        let list = try GivenList.open(files, table, limit: limit)
+        let list = try await list.open(table, limit: limit)
         try list.keep(in: folder)
         let disk: DiskCache? =
             if let cache, access(cache, F_OK) == 0 { try CacheOpening.forReading(cache, readOnly) } else { nil }

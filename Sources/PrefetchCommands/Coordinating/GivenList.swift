@@ -1,15 +1,50 @@
 internal import Glibc
 internal import Prefetch
+internal import Threading
 
-/// A list as a command was given it: files, folders of them, pipes by their paths, or `-`.
-enum GivenList {
+/// A list as a command was given it: files, folders of them, pipes by their paths, `-`, or addresses.
+struct GivenList {
+    /// Files and addresses of files.
+    let files: [String]
+    private let fetcher: ListFetcher?
+
+    /// * `words`: what was given.
+    /// * `fetch`: how addresses are requested.
+    /// * `state`: where what was fetched is kept.
+    /// - Throws: as ``ListPaths`` and ``ListFetcher``.
+    init(
+        _ words: [String], _ fetch: @autoclosure () throws(PrefetchError) -> FetchSettings, _ state: StateFolder
+    ) async throws(PrefetchError) {
+        guard words.contains(where: ListFetcher.isAddress) else {
+            (files, fetcher) = (try ListPaths.files(words), nil)
+            return
+        }
+        let fetcher = try ListFetcher(
+            fetch().downloads(), in: state, hub: ListFetcher.Hub { getenv($0).map { String(cString: $0) } },
+            notice: FetchNotes().tell)
+        var files: [String] = []
+        for word in words {
+            files += ListFetcher.isAddress(word) ? try await fetcher.files([word]) : try ListPaths.files([word])
+        }
+        (self.files, self.fetcher) = (files, fetcher)
+    }
+
     /// Opens it, reads its beginning, and says what is probably not meant.
     ///
-    /// * `files`: of ``ListPaths``.
     /// * `limit`: the list ends behind so many entries.
     /// - Throws: as ``ListStream``.
-    static func open(_ files: [String], _ table: TableOptions, limit: Int? = nil) throws(PrefetchError) -> ListStream {
-        let list = try ListStream(files, options: table.options, limit: limit) { notice in
+    func open(_ table: TableOptions, limit: Int? = nil) async throws(PrefetchError) -> ListStream {
+        guard let fetcher else { return try Self.open(files, table, nil, limit: limit) }
+        // The first list is waited for.
+        return try await ThreadPool(threads: 1, name: "list").run { [files] () throws(PrefetchError) in
+            try Self.open(files, table, fetcher, limit: limit)
+        }
+    }
+
+    private static func open(
+        _ files: [String], _ table: TableOptions, _ fetcher: ListFetcher?, limit: Int?
+    ) throws(PrefetchError) -> ListStream {
+        let list = try ListStream(files, options: table.options, fetcher: fetcher, limit: limit) { notice in
             switch notice {
             case .waiting(let path): tellWaiting(path)
             case .warning(let text, let name): Console.note("warning: \(TerminalText.escaped(name)): \(text)")
@@ -70,6 +105,43 @@ enum GivenList {
         if let folder = try? state.lists() { return folder }
         return list.isPlain ? nil : ListFile.temporaryFolder
     }
+}
+
+/// What is said of lists that are fetched: a line every ten seconds, and at the end.
+private final class FetchNotes: Sendable {
+    private static let interval = 10.0
+    private static let firstAfter = 2.0
+
+    /// When the next line is due.
+    private let last = Locked<[ByteText: Double]>([:])
+
+    @Sendable func tell(_ notice: ListFetcher.Notice) {
+        switch notice {
+        case .fetching(let address, let received, let expected):
+            let now = MonotonicClock.now
+            let isDue = last.withLock { last in
+                let due = last[ByteText(address)] ?? now + Self.firstAfter
+                last[ByteText(address)] = now < due ? due : now + Self.interval
+                return now >= due
+            }
+            guard isDue else { return }
+            let whole = expected > 0 ? " of \(Wording.bytes(expected))" : ""
+            Console.note("\(Wording.bytes(received))\(whole) fetched from \(name(address))")
+        case .fetched(let address, let bytes):
+            Console.note("\(Wording.bytes(bytes)) fetched from \(name(address))")
+        case .unchanged(let address):
+            Console.note("\(name(address)) has not changed since it was fetched")
+        case .unasked(let address, let reason):
+            Console.note(
+                "warning: \(TerminalText.escaped(reason)), so nobody knows whether \(name(address)) has changed; "
+                    + "the copy of it is read")
+        case .unmeasured(let address):
+            Console.note(
+                "warning: the server of \(name(address)) gives no length: whether the list is whole is not known")
+        }
+    }
+
+    private func name(_ address: String) -> String { TerminalText.escaped(ListFile.name(of: address)) }
 }
 
 extension BatchStatus {

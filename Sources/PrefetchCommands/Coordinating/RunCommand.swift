@@ -25,13 +25,14 @@ struct RunCommand: AsyncParsableCommand {
 
     @Argument(
         help: .file(
-            "The list: URLs, JSON objects, CSV, TSV or a sitemap, also packed by gzip or zstd, or Parquet; several files or folders are one; - is standard input."
+            "The list: URLs, JSON, CSV, TSV, Parquet or a sitemap, also packed by gzip or zstd. Files, folders, https: and hf: addresses, or - for standard input."
         ),
         completion: .file())
     var files: [String]
 
-    @Option(help: .folder("Cache folder."))
-    var cache = "./cache"
+    @Option(
+        help: .folder("Cache folder. (default: ./cache; shards DIR/.prefetch)"))
+    var cache: String?
 
     @Option(help: .folder(StateOption.about), completion: .directory)
     var state: String?
@@ -64,7 +65,7 @@ struct RunCommand: AsyncParsableCommand {
         _ = try targets()
         try progress.check(verbosity.level)
         if let workers, !(1...256).contains(workers) { throw ValidationError("--workers is a number from 1 to 256") }
-        guard !cache.isEmpty else { throw ValidationError("--cache needs a folder") }
+        guard cache?.isEmpty != true else { throw ValidationError("--cache needs a folder") }
         if let state, state.isEmpty { throw ValidationError("--state needs a folder") }
     }
 
@@ -77,13 +78,13 @@ struct RunCommand: AsyncParsableCommand {
         let fetch = try workerSettings(&batch)
         if verbosity.level > .quiet, let note = budget.note(wanted: fetch.maxConcurrentDownloads) { Console.note(note) }
         // A list that cannot be used leaves no cache folder behind.
-        let files = try ListPaths.files(files)
-        let list = try GivenList.open(files, tableWithCaptions, limit: part.limit)
+        let given = try await GivenList(files, fetch, StateOption.folder(state))
+        let list = try await given.open(tableWithCaptions, limit: part.limit)
         for target in try targets() { try target.check() }
-        let cache = try RunCache(cache, StateOption.folder(state), fetch.prepareCache())
+        let cache = try RunCache(cacheFolder, StateOption.folder(state), fetch.prepareCache())
         try list.keep(in: cache.state.lists(), copyMost: part.listCopyMax)
         for target in try targets() {
-            try await target.check(overwrites: output.overwrite, lists: files, entries: BatchEntries(list))
+            try await target.check(overwrites: output.overwrite, lists: given.files, entries: BatchEntries(list))
         }
         BatchSubmission.warn(of: list.reading.lineOptions, batch.options)
         if verbosity.level > .quiet, let note = try await ContactNote.line(for: list, batch.options.requests, fetch) {
@@ -108,8 +109,9 @@ struct RunCommand: AsyncParsableCommand {
     }
 
     private func dryRun(_ batch: BatchSettings) async throws {
+        let given = try await GivenList(files, fetch.record.complete(), StateOption.folder(state))
         try await DryRun(
-            files: ListPaths.files(files), cache: cache, readOnly: fetch.record.readOnlyCaches,
+            list: given, cache: cacheFolder, readOnly: fetch.record.readOnlyCaches,
             table: tableWithCaptions,
             limit: part.limit, options: batch.options, isJSON: json
         ).run()
@@ -126,11 +128,20 @@ struct RunCommand: AsyncParsableCommand {
     /// The options that are not about the list.
     func settings(_ fetch: FetchSettings, workers: Int) -> RunSettings {
         RunSettings(
-            cache: Shell.path(cache), state: state,
+            cache: Shell.path(cacheFolder), state: state,
             workers: workers, allowFailures: allowFailures, json: json,
             progress: progress.mode(verbosity.level), isColoured: progress.isColoured, verbosity: verbosity.level,
             fetch: fetch, outputs: (try? targets()) ?? [],
             showsSecrets: secrets.showSecrets)
+    }
+
+    /// Images that end in archives are kept twice only where people have a cache for it.
+    var cacheFolder: String {
+        if let cache { return cache }
+        guard case .shards(let folder, let options)? = try? targets().last, options.form == .webDataset,
+            access("./cache", F_OK) != 0
+        else { return "./cache" }
+        return ImageShards.cache(in: folder)
     }
 
     /// One a core, at most 4.

@@ -23,7 +23,7 @@ struct SubmitCommand: AsyncParsableCommand {
 
     @Argument(
         help: .file(
-            "The list: URLs, JSON objects, CSV, TSV or a sitemap, also packed by gzip or zstd, or Parquet; several files or folders are one; - is standard input."
+            "The list: URLs, JSON, CSV, TSV, Parquet or a sitemap, also packed by gzip or zstd. Files, folders, https: and hf: addresses, or - for standard input."
         ),
         completion: .file())
     var files: [String]
@@ -67,16 +67,17 @@ struct SubmitCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let files = try ListPaths.files(files)
+        let given = try await GivenList(files, FetchSettings().complete(), location.stateFolder)
+        let files = given.files
         let batch = try batch.settings()
         if part.dryRun {
             return try await DryRun(
-                files: files, cache: location.cacheFolder, table: table.record, limit: part.limit,
+                list: given, cache: location.cacheFolder, table: table.record, limit: part.limit,
                 options: batch.options, isJSON: json
             ).run()
         }
         if wait, progress.mode(verbosity.level) == .json { Console.noteAsJSON() }
-        let list = try GivenList.open(files, table.record, limit: part.limit)
+        let list = try await given.open(table.record, limit: part.limit)
         if BatchSubmission.asksForHits(list, batch.options), location.cacheFolder == nil {
             throw ValidationError(
                 "queryDiskSync reads the cache while the list is queued: name it with --cache DIR")

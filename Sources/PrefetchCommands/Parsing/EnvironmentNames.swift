@@ -20,6 +20,8 @@ enum EnvironmentNames {
                 ["PREFETCH_DUCKDB"],
                 "the program that reads Parquet; otherwise `duckdb` in `PATH`, or `python3` with pyarrow", nil
             ),
+            (["HF_TOKEN"], "a token of the Hugging Face hub, for lists at `hf://`", nil),
+            (["HF_ENDPOINT"], "the hub, by default `https://huggingface.co`", nil),
             (["PREFETCH_PROGRESS"], "form of the progress: `auto`, `tty`, `plain`, `json`, `none`", "--progress"),
             (["NO_COLOR", "CLICOLOR_FORCE", "FORCE_COLOR"], "colours, if set and not empty", nil),
         ]

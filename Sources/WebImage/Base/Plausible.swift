@@ -1,6 +1,6 @@
 /// Bounds of sizes and times in files and records. Values read from disk are clamped here before any arithmetic.
 package enum Plausible {
-    static let largestImage = 4 << 30
+    package static let largestImage = 4 << 30
     /// Seconds since 1970, until the end of the year 9999.
     static let times = 0...253_402_300_799
 

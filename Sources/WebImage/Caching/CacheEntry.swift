@@ -27,7 +27,11 @@ public final class CacheEntry: Sendable {
     public let standing: Standing
 
     let descriptor: Int32
-    let inode: UInt
+    /// Where the bytes begin: of an image in a shard not at the beginning of the file.
+    private let start: Int
+    /// What is known of the image's original, of an image in a shard.
+    let shardValidators: HTTPValidators?
+    package let inode: UInt
     /// What no copy of the file has (`clinux_stat_file`).
     let file: UInt32
     /// Seconds since 1970, from the file system.
@@ -37,8 +41,10 @@ public final class CacheEntry: Sendable {
     /// Last change of bytes, name or record, in nanoseconds since 1970 by the file system's clock.
     let changedAt: Int64
     let isFile: Bool
-    /// Whether it is in a read-only tier: nothing about it may be changed.
+    /// Whether it is in a read-only tier, or in a shard: nothing about it may be changed.
     let isElsewhere: Bool
+    /// Whether it is a member of a shard's archive, and ``path`` that of the archive.
+    package let isInShard: Bool
     /// Whether its record has another key: the file was renamed by others.
     let isForeign: Bool
     /// Whether it is a file of this key with the length in its record; without a record, of an acceptable length.
@@ -67,10 +73,48 @@ public final class CacheEntry: Sendable {
             && (record != nil || (1...max(1, maxUnverified)).contains(Int(status.st_size)))
         standing =
             if let record { record.level >= level ? .verified : .lower(record.level) } else { .unverified }
+        (start, isInShard, shardValidators) = (0, false, nil)
         descriptor = file.release()
     }
 
+    /// A member of a shard's archive.
+    /// * `link`: the cache's own file, in the place of the image.
+    init(
+        key: CacheKey, _ member: consuming ShardedImages.Member, link: stat, isTrusted: Bool, level: ValidationLevel
+    ) {
+        let slot = member.slot
+        self.key = key
+        path = member.path
+        claim = slot.record
+        let isBelieved = CacheRecord.describes(slot.bytes, file: member.identity) && isTrusted
+        record = isBelieved ? slot.record : nil
+        file = member.identity
+        isForeign = !CacheRecord.belongs(slot.bytes, to: key)
+        (isElsewhere, isInShard, isFile) = (true, true, true)
+        (start, size) = (slot.offset, slot.record.length)
+        var validators = HTTPValidators()
+        validators.contentDigest = slot.contentDigest
+        shardValidators = validators
+        inode = UInt(link.st_ino)
+        accessedAt = Plausible.time(link.st_atim.tv_sec)
+        modifiedAt = Plausible.time(link.st_mtim.tv_sec)
+        changedAt = WriteOut.nanoseconds(link.st_ctim)
+        var status = stat()
+        isWhole = !isForeign && fstat(member.archive.descriptor, &status) == 0 && start + size <= Int(status.st_size)
+        standing =
+            if let record { record.level >= level ? .verified : .lower(record.level) } else { .unverified }
+        descriptor = member.take()
+    }
+
     deinit { close(descriptor) }
+
+    /// Bytes of the image; nil with `errno`.
+    private func read(at offset: Int, limit: Int) -> [UInt8]? {
+        OpenFile.read(descriptor, at: start + offset, limit: max(0, min(limit, size - offset)))
+    }
+
+    /// What is recorded of an image that a check has just found whole.
+    package var knownRecord: CacheRecord? { record ?? (isInShard ? claim : nil) }
 
     /// Whether the bytes have to be verified before the entry counts as a hit; it is then raised or moved aside.
     public var needsVerification: Bool { standing != .verified }
@@ -78,7 +122,7 @@ public final class CacheEntry: Sendable {
     /// All bytes. Read instead of mapped: truncation by another process then causes an error here instead of SIGBUS.
     /// - Throws: `localFault` if the file cannot be read.
     public func bytes() throws(WebImageError) -> [UInt8] {
-        guard let bytes = OpenFile.read(descriptor, at: 0, limit: size) else { throw unreadable() }
+        guard let bytes = read(at: 0, limit: size) else { throw unreadable() }
         return bytes
     }
 
@@ -86,9 +130,7 @@ public final class CacheEntry: Sendable {
         var hash = SHA256()
         var offset = 0
         while offset < size {
-            guard let piece = OpenFile.read(descriptor, at: offset, limit: min(size - offset, 256 << 10)) else {
-                throw unreadable()
-            }
+            guard let piece = read(at: offset, limit: 256 << 10) else { throw unreadable() }
             if piece.isEmpty { break }
             piece.withUnsafeBytes { hash.update($0) }
             offset += piece.count
@@ -113,20 +155,21 @@ extension CacheEntry {
     /// The format in the record, otherwise from the first bytes; `unknown` if neither has it.
     package var format: ImageFormat {
         if let format = record?.format, format != .unknown { return format }
-        let head = OpenFile.read(descriptor, at: 0, limit: min(size, 512)) ?? []
+        let head = read(at: 0, limit: 512) ?? []
         return head.withUnsafeBytes { ImageFormat(sniffing: $0) } ?? .unknown
     }
 
-    /// Allocated bytes on disk: less than the size with holes, more with a partial last block.
+    /// Allocated bytes on disk: less than the size with holes, more with a partial last block. None of an image in a shard.
     package var allocatedSize: Int {
         var status = stat()
-        return fstat(descriptor, &status) == 0 ? Int(status.st_blocks) * 512 : 0
+        return !isInShard && fstat(descriptor, &status) == 0 ? Int(status.st_blocks) * 512 : 0
     }
 
     /// Creates another name for this open file, whatever has happened to its first one.
-    /// - Returns: 0 or an errno of link(2); `ENOENT` if its last name is gone.
+    /// - Returns: 0 or an errno of link(2); `ENOENT` if its last name is gone, `EXDEV` if it is no file of its own.
     package func link(into directory: Int32, as name: String) -> Int32 {
-        clinux_link_fd(descriptor, directory, name) == 0 ? 0 : errno
+        if isInShard { return EXDEV }
+        return clinux_link_fd(descriptor, directory, name) == 0 ? 0 : errno
     }
 
     /// Copies the bytes to another file's position, by sharing blocks or inside the kernel if possible.
@@ -134,15 +177,13 @@ extension CacheEntry {
     package func copy(to file: Int32) -> Int32 {
         var offset = 0
         while offset < size {
-            let count = clinux_copy_range(descriptor, Int64(offset), file, size - offset)
+            let count = clinux_copy_range(descriptor, Int64(start + offset), file, size - offset)
             // Not supported between these files (copy_file_range(2)); disk errors recur below.
             guard count > 0 else { break }
             offset += count
         }
         while offset < size {
-            guard let piece = OpenFile.read(descriptor, at: offset, limit: min(size - offset, 256 << 10)) else {
-                return errno
-            }
+            guard let piece = read(at: offset, limit: 256 << 10) else { return errno }
             // The file was truncated.
             if piece.isEmpty { return EIO }
             let code = OpenFile.write(piece, to: file)
@@ -157,13 +198,12 @@ extension CacheEntry {
         guard fstat(descriptor, &own) == 0, fstat(file, &other) == 0, other.st_mode & S_IFMT == S_IFREG else {
             return false
         }
-        if own.st_dev == other.st_dev && own.st_ino == other.st_ino { return true }
+        if !isInShard, own.st_dev == other.st_dev && own.st_ino == other.st_ino { return true }
         guard other.st_size == off_t(size) else { return false }
         var offset = 0
         while offset < size {
-            let limit = min(size - offset, 256 << 10)
-            guard let piece = OpenFile.read(descriptor, at: offset, limit: limit), !piece.isEmpty,
-                piece == OpenFile.read(file, at: offset, limit: limit)
+            guard let piece = read(at: offset, limit: 256 << 10), !piece.isEmpty,
+                piece == OpenFile.read(file, at: offset, limit: piece.count)
             else { return false }
             offset += piece.count
         }

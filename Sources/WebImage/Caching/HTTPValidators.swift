@@ -19,7 +19,7 @@ public struct HTTPValidators: Sendable, Equatable {
     }
 
     /// The headers of a conditional request (RFC 9110 section 13.1).
-    var conditions: [HTTPHeader] {
+    package var conditions: [HTTPHeader] {
         [etag.map { HTTPHeader("If-None-Match", $0) }, lastModified.map { HTTPHeader("If-Modified-Since", $0) }]
             .compactMap { $0 }.filter(\.isValid)
     }
@@ -27,7 +27,7 @@ public struct HTTPValidators: Sendable, Equatable {
     static let limit = 1024
     private static let version: UInt8 = 3
 
-    init?(_ bytes: some Collection<UInt8>) {
+    package init?(_ bytes: some Collection<UInt8>) {
         var rest = Array(bytes)[...]
         guard rest.popFirst() == Self.version else { return nil }
         var fields: [String?] = []
@@ -46,7 +46,7 @@ public struct HTTPValidators: Sendable, Equatable {
         contentDigest = Digest(rest.dropFirst(8))
     }
 
-    var encoded: [UInt8] {
+    package var encoded: [UInt8] {
         let (etag, lastModified) = (Self.kept(etag), Self.kept(lastModified))
         var bytes: [UInt8] = []
         bytes.reserveCapacity(1 + 2 + etag.count + 2 + lastModified.count + 8 + 32)

@@ -13,6 +13,7 @@ public final class ImageFiles: Sendable {
     private let writeOut: WriteOut
     private let trust: CacheTrust
     private let configuration: DiskCache.Configuration
+    private let sharded: ShardedImages
     let records: ImageRecords
     /// Nanoseconds since 1970: found images that changed before are marked; 0: none are.
     private let markedSince = Locked<Int64>(0)
@@ -23,6 +24,7 @@ public final class ImageFiles: Sendable {
     ) {
         (self.directory, self.leaves, self.account, self.quarantine) = (directory, leaves, account, quarantine)
         (self.writeOut, self.trust, self.configuration) = (writeOut, trust, configuration)
+        sharded = ShardedImages(directory)
         records = ImageRecords(directory, leaves, quarantine, isSynced: configuration.durability == .file)
     }
 
@@ -76,7 +78,9 @@ public final class ImageFiles: Sendable {
     /// Marks an image where that is asked; false if it has lost its name meanwhile. Only the owner may, so for others it stays as it is.
     /// * `isLocked`: whether the caller has locked the leaf directory.
     private func mark(_ entry: CacheEntry, isLocked: Bool) -> Bool {
-        guard entry.changedAt < markedSince.withLock({ $0 }), !directory.isReadOnly else { return true }
+        guard !entry.isInShard, entry.changedAt < markedSince.withLock({ $0 }), !directory.isReadOnly else {
+            return true
+        }
         // A sweep that has chosen the image checks its change date under this lock, and then removes it.
         let lock = isLocked ? nil : FolderLock(directory.descriptor, entry.key.leaf)
         var status = stat()
@@ -100,7 +104,9 @@ public final class ImageFiles: Sendable {
             clinux_open_beneath(leaf ?? directory.descriptor, $0, flags, 0)
         }
         guard let file = OpenFile(opened) else {
-            guard errno == ENOENT else { throw directory.fault("look up an image") }
+            let code = errno
+            if code == ELOOP, let entry = inShard(key, level) { return entry }
+            guard code == ENOENT else { throw directory.fault("look up an image", code: code) }
             return nil
         }
         var status = stat()
@@ -120,10 +126,23 @@ public final class ImageFiles: Sendable {
             identity: identity)
     }
 
+    /// An image in whose place there is a link to a shard.
+    private func inShard(_ key: CacheKey, _ level: ValidationLevel) -> CacheEntry? {
+        guard let leaf = directory.folder(key.leaf) else { return nil }
+        return key.withCString(isPath: false) { name in
+            var status = stat()
+            guard fstatat(leaf.descriptor, name, &status, AT_SYMLINK_NOFOLLOW) == 0,
+                let member = sharded.member(name, in: leaf.descriptor)
+            else { return nil }
+            let isTrusted = trust.covers(member.owner)
+            return CacheEntry(key: key, member, link: status, isTrusted: isTrusted, level: level)
+        }
+    }
+
     /// Sets an access date older than an hour. Explicitly, because most file systems are mounted with relatime or noatime (mount(8)); only
     /// the owner may, so for others it stays unchanged.
     private func recordAccess(_ entry: CacheEntry) {
-        guard !directory.isReadOnly, WallClock.seconds - entry.accessedAt > 3600 else { return }
+        guard !directory.isReadOnly, !entry.isInShard, WallClock.seconds - entry.accessedAt > 3600 else { return }
         // UTIME_NOW and UTIME_OMIT, macros that Swift does not import.
         let times = [timespec(tv_sec: 0, tv_nsec: 0x3FFF_FFFF), timespec(tv_sec: 0, tv_nsec: 0x3FFF_FFFE)]
         futimens(entry.descriptor, times)
@@ -272,7 +291,7 @@ public final class ImageFiles: Sendable {
 
     /// Moves a damaged entry into `bad/`; from then on it is a miss. Does nothing if another file has taken the name meanwhile.
     public func moveAside(_ entry: CacheEntry) {
-        if !entry.isElsewhere { quarantine.moveImage(entry.key, inode: entry.inode) }
+        if !entry.isElsewhere || entry.isInShard { quarantine.moveImage(entry.key, inode: entry.inode) }
     }
 
     /// Removes an image. Open files stay readable.
@@ -298,6 +317,34 @@ public final class ImageFiles: Sendable {
                 ? 0 : errno
         guard code == 0 || code == ENOENT else { throw directory.fault("remove an image", code: code) }
         return code == 0
+    }
+
+    /// Replaces an image by a link to its copy in the archive of a shard beside the cache.
+    /// * `inode`, `length`: of the image's file.
+    /// * `place`: of its line in the shard.
+    /// - Returns: false if another file has taken the name meanwhile.
+    /// - Throws: `localFault`.
+    @discardableResult
+    package func replace(
+        _ key: CacheKey, inode: UInt, length: Int, byShard shard: String, _ place: Int
+    ) throws(WebImageError) -> Bool {
+        guard let leaf = FolderLock(directory.descriptor, key.leaf) else { throw directory.fault("replace an image") }
+        var status = stat()
+        guard fstatat(leaf.descriptor, key.name, &status, AT_SYMLINK_NOFOLLOW) == 0, UInt(status.st_ino) == inode,
+            status.st_mode & S_IFMT == S_IFREG
+        else { return false }
+        let link = TemporaryFiles.name()
+        guard symlinkat(ShardedImages.link(shard, place), leaf.descriptor, link) == 0 else {
+            throw directory.fault("replace an image")
+        }
+        guard renameat(leaf.descriptor, link, leaf.descriptor, key.name) == 0 else {
+            let code = errno
+            unlinkat(leaf.descriptor, link, 0)
+            throw directory.fault("replace an image", code: code)
+        }
+        unlinkat(leaf.descriptor, key.name + CacheRecord.fileSuffix, 0)
+        account.add(images: -1, blocks: -CacheAccount.blocks(length), leaf: key.leafIndex)
+        return true
     }
 
     /// Removes every image, and directories not changed within the last minute; `.prefetch` and `bad` stay. Open files stay readable.

@@ -151,8 +151,8 @@ struct ImagePublication {
         }
         let code = file.publish(replacing: key.name, by: TemporaryFiles.name())
         guard code == 0 else { throw fault(code) }
-        let change = CacheAccount.blocks(record.length) - CacheAccount.blocks(first.size)
-        account.add(images: 0, blocks: change, leaf: key.leafIndex)
+        let change = CacheAccount.blocks(record.length) - (first.isInShard ? 0 : CacheAccount.blocks(first.size))
+        account.add(images: first.isInShard ? 1 : 0, blocks: change, leaf: key.leafIndex)
         return .stored
     }
 

@@ -38,6 +38,7 @@ final class ImageRecords: Sendable {
     }
 
     func validators(of entry: CacheEntry) -> HTTPValidators? {
+        if let known = entry.shardValidators { return known }
         if directory.features.known.attributes,
             let bytes = Self.value(of: Self.validatorsAttribute, entry.descriptor, limit: 4096)
         {

@@ -15,7 +15,7 @@ static task_function *const tasks[][5] = {
     [IMAGE_CODEC_JPEG] = {jpeg_header, jpeg_structure, jpeg_check, jpeg_pixels, jpeg_prove},
     [IMAGE_CODEC_PNG] = {png_header, png_structure, png_check, png_pixels, png_prove},
     [IMAGE_CODEC_GIF] = {gif_header, gif_structure, gif_check, gif_pixels, gif_check},
-    [IMAGE_CODEC_WEBP] = {NULL, NULL, webp_check, webp_pixels, undecided},
+    [IMAGE_CODEC_WEBP] = {NULL, NULL, webp_check, webp_pixels, webp_prove},
     [IMAGE_CODEC_AVIF] = {avif_header, avif_structure, avif_check, avif_pixels, undecided},
 };
 
@@ -27,7 +27,8 @@ bool image_codec_has_task(const image_codec_request *request) {
 void image_codec_run(const image_codec_request *request, image_codec_result *result) {
     result->status = IMAGE_CODEC_WHOLE;
     result->width = result->height = 0;
-    result->memory = 0;
+    result->memory = result->proof_memory = 0;
+    result->whole = IMAGE_CODEC_ROWS;
     result->proof = IMAGE_CODEC_PROOF_FAILED;
     result->undecided = request->count;
     result->orientation = 1;

@@ -27,6 +27,9 @@ void gif_pixels(const request_t *request, result_t *result);
 
 void webp_check(const request_t *request, result_t *result);
 void webp_pixels(const request_t *request, result_t *result);
+void webp_prove(const request_t *request, result_t *result);
+/// Whether the image is proved whole without libwebp, or over a limit, which ends the check.
+bool webp_is_proved(const request_t *request, result_t *result);
 bool webp_is_loaded(void);
 void webp_describe(char text[IMAGE_CODEC_TEXT]);
 

@@ -432,7 +432,7 @@ static void read_blocks(gif_reader *reader) {
 static void read_gif(const request_t *request, result_t *result) {
     gif_reader reader = {.request = request, .result = result, .transparent_index = -1};
     if (read_screen(&reader)) read_blocks(&reader);
-    result->memory = sizeof(code_table);
+    result->memory = result->proof_memory = sizeof(code_table);
 }
 
 void gif_header(const request_t *request, result_t *result) { read_gif(request, result); }

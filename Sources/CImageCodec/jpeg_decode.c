@@ -1,7 +1,7 @@
 // Decodes a JPEG, to pixels or, as a check, at an eighth of its size. Bytes that end before EOI never get here unless they are to be decoded as far
 // as they go: jpeg_structure.c rejects them.
 //
-// The check: most images are proved to be whole without libjpeg (jpeg_walk.c), which decides on the others. It reports all problems with the
+// The check: most images are proved to be whole without libjpeg (jpeg_walk.c, jpeg_progressive.c), which decides on the others. It reports all problems with the
 // data while it reads markers and Huffman codes, which it reads completely at any scale. Skipped are only the inverse DCT, upsampling and
 // colour conversion, which cannot fail. Of the modes with the verdict of a full decode this is the cheapest (CodecVerdictTests compares
 // them with damage at every byte): 46 % of the time of full RGB, and 9 % less than an eighth in colour. Three traps:

@@ -5,10 +5,12 @@
 #include <string.h>
 
 enum {
-    SOF0 = 0xC0, SOF1 = 0xC1, DHT = 0xC4, SOI = 0xD8, SOS = 0xDA, DQT = 0xDB, DRI = 0xDD,
+    SOF0 = 0xC0, SOF1 = 0xC1, SOF2 = 0xC2, DHT = 0xC4, SOI = 0xD8, EOI = 0xD9, SOS = 0xDA, DQT = 0xDB, DRI = 0xDD,
     APP0 = 0xE0, APP14 = 0xEE, APP15 = 0xEF, COM = 0xFE,
     BLOCK = 8,
-    COEFFICIENTS = 64,
+    COEFFICIENTS = JPEG_COEFFICIENTS,
+    /// libjpeg's highest bit (jdphuff.c).
+    MAX_LOW = 13,
     /// libjpeg's longest side.
     MAX_SIDE = 65500,
 };
@@ -66,6 +68,7 @@ static bool read_frame(segment data, jpeg_plan *plan) {
         component->across = said[1] >> 4;
         component->down = said[1] & 15;
         component->quantization = said[2];
+        memset(component->lowest, -1, sizeof component->lowest);
         for (unsigned j = 0; j < i; j++)
             if (plan->components[j].id == component->id) return false;
         if (component->quantization >= JPEG_TABLES) return false;
@@ -83,20 +86,51 @@ static bool read_frame(segment data, jpeg_plan *plan) {
     return true;
 }
 
-/// Of the one scan, with all components in their order and all coefficients.
+/// Whether the scan fits what earlier ones have brought (jdphuff.c, start_pass_phuff_decoder): DC values come first, and of each coefficient each
+/// bit once.
+static bool goes_on(const jpeg_scan *scan, jpeg_component *component) {
+    if (scan->first > 0 && component->lowest[0] < 0) return false;
+    for (unsigned i = scan->first; i <= scan->last; i++) {
+        if (scan->high == 0 ? component->lowest[i] >= 0 : component->lowest[i] != (int)scan->high) return false;
+        component->lowest[i] = (int8_t)scan->low;
+    }
+    return true;
+}
+
+/// Of a sequential one all coefficients, of a progressive one DC values alone or coefficients of one component, and of these all or the next bit.
+static bool is_legal(const jpeg_scan *scan, bool is_progressive) {
+    if (!is_progressive) return scan->first == 0 && scan->last == COEFFICIENTS - 1 && scan->high == 0 && scan->low == 0;
+    if (scan->first == 0 ? scan->last != 0 : scan->count != 1 || scan->last < scan->first || scan->last >= COEFFICIENTS) return false;
+    return scan->low <= MAX_LOW && (scan->high == 0 || scan->low + 1 == scan->high);
+}
+
+/// Components have the order of the frame.
 static bool read_scan(segment data, jpeg_plan *plan) {
-    if (plan->count == 0 || data.count != 4 + 2 * (size_t)plan->count || data.bytes[0] != plan->count) return false;
-    for (unsigned i = 0; i < plan->count; i++) {
+    jpeg_scan *scan = &plan->scan;
+    if (plan->count == 0 || data.count < 1 || data.bytes[0] < 1 || data.bytes[0] > plan->count) return false;
+    scan->count = data.bytes[0];
+    if (data.count != 4 + 2 * (size_t)scan->count) return false;
+    const uint8_t *spectrum = data.bytes + 1 + 2 * scan->count;
+    scan->first = spectrum[0];
+    scan->last = spectrum[1];
+    scan->high = spectrum[2] >> 4;
+    scan->low = spectrum[2] & 15;
+    if (!is_legal(scan, plan->is_progressive)) return false;
+    bool has_dc = scan->first == 0 && scan->high == 0, has_ac = scan->last > 0;
+    for (unsigned i = 0, number = 0; i < scan->count; i++, number++) {
         const uint8_t *said = data.bytes + 1 + 2 * i;
-        jpeg_component *component = &plan->components[i];
+        while (number < plan->count && plan->components[number].id != said[0]) number++;
+        if (number == plan->count) return false;
+        jpeg_component *component = &plan->components[number];
+        scan->components[i] = (uint8_t)number;
         component->dc = said[1] >> 4;
         component->ac = said[1] & 15;
-        if (said[0] != component->id || component->dc >= JPEG_TABLES || component->ac >= JPEG_TABLES) return false;
+        if (component->dc >= JPEG_TABLES || component->ac >= JPEG_TABLES) return false;
         if (!plan->quantization[component->quantization]) return false;
-        if (!plan->dc[component->dc].is_there || !plan->ac[component->ac].is_there) return false;
+        if ((has_dc && !plan->dc[component->dc].is_there) || (has_ac && !plan->ac[component->ac].is_there)) return false;
+        if (!goes_on(scan, component)) return false;
     }
-    const uint8_t *spectrum = data.bytes + 1 + 2 * plan->count;
-    return spectrum[0] == 0 && spectrum[1] == COEFFICIENTS - 1 && spectrum[2] == 0;
+    return true;
 }
 
 /// Whether libjpeg has no warning about it: another version of JFIF, a colour transform of Adobe's that does not exist.
@@ -112,38 +146,63 @@ static bool fits(int transform, unsigned components) {
     return components == 3 ? transform != 2 : components == 4 ? transform != 1 : true;
 }
 
-bool jpeg_read_plan(const uint8_t *bytes, size_t count, jpeg_plan *plan) {
-    memset(plan, 0, sizeof *plan);
-    if (count < 2 || bytes[0] != 0xFF || bytes[1] != SOI) return false;
-    int transform = -1;
-    for (size_t offset = 2; count - offset >= 4;) {
-        const uint8_t *head = bytes + offset;
+static bool is_complete(const jpeg_plan *plan) {
+    for (unsigned i = 0; i < plan->count; i++)
+        if (plan->components[i].lowest[0] < 0) return false;
+    return true;
+}
+
+/// Reads segments up to image data, or to the end of the image.
+static bool read_segments(const uint8_t *next, const uint8_t *end, jpeg_plan *plan) {
+    while (end - next >= 2) {
         // Fill bytes, and bytes that belong to nothing, are for libjpeg.
-        if (head[0] != 0xFF) return false;
-        int marker = head[1];
-        size_t length = big_endian_16(head + 2);
-        if (length < 2 || count - offset - 2 < length) return false;
-        segment data = {head + 4, length - 2};
+        if (next[0] != 0xFF) return false;
+        int marker = next[1];
+        if (marker == EOI) {
+            plan->is_over = true;
+            return is_complete(plan);
+        }
+        if (end - next < 4) return false;
+        size_t length = big_endian_16(next + 2);
+        if (length < 2 || (size_t)(end - next) - 2 < length) return false;
+        segment data = {next + 4, length - 2};
+        next += 2 + length;
         bool is_good;
         switch (marker) {
         case DQT: is_good = read_quantization(data, plan); break;
         case DHT: is_good = read_codes(data, plan); break;
         case SOF0:
-        case SOF1: is_good = read_frame(data, plan); break;
+        case SOF1:
+        case SOF2:
+            plan->is_progressive = marker == SOF2;
+            is_good = read_frame(data, plan);
+            break;
         case DRI:
             is_good = data.count == 2;
             if (is_good) plan->restart_interval = big_endian_16(data.bytes);
             break;
         case SOS:
-            plan->data = head + 2 + length;
-            plan->data_count = count - offset - 2 - length;
-            return read_scan(data, plan) && fits(transform, plan->count);
+            plan->data = next;
+            plan->data_count = (size_t)(end - next);
+            return read_scan(data, plan);
         default:
             is_good = (marker == COM || (marker >= APP0 && marker <= APP15)) && is_usual(marker, data);
-            if (marker == APP14 && data.count >= 12 && memcmp(data.bytes, "Adobe", 5) == 0) transform = data.bytes[11];
+            if (marker == APP14 && data.count >= 12 && memcmp(data.bytes, "Adobe", 5) == 0) plan->transform = data.bytes[11];
         }
         if (!is_good) return false;
-        offset += 2 + length;
     }
     return false;
 }
+
+bool jpeg_read_plan(const uint8_t *bytes, size_t count, jpeg_plan *plan) {
+    memset(plan, 0, sizeof *plan);
+    plan->transform = -1;
+    if (count < 2 || bytes[0] != 0xFF || bytes[1] != SOI) return false;
+    return read_segments(bytes + 2, bytes + count, plan) && !plan->is_over && fits(plan->transform, plan->count);
+}
+
+bool jpeg_read_on(const uint8_t *marker, jpeg_plan *plan) {
+    return read_segments(marker, plan->data + plan->data_count, plan);
+}
+
+bool jpeg_has_one_scan(const jpeg_plan *plan) { return !plan->is_progressive && plan->scan.count == plan->count; }

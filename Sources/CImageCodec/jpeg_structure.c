@@ -71,12 +71,16 @@ static bool has_segment(int marker) {
            (marker >= APP0 && marker <= APP15) || marker == COM;
 }
 
+/// What of an image is allocated by whom.
+typedef struct {
+    uint64_t by_library, by_walk;
+} needed_memory;
+
 /// Maximum bytes allocated by libjpeg to decode an eighth of the size: rows of samples and, with several scans, the coefficients of all
-/// blocks (jdcoefct.c), 128 bytes per block; each component has as many blocks as fill whole MCUs. Or, if that is more, by jpeg_walk.c before:
-/// its tables and a copy of the image data, of a file that is not too long for it.
-static uint64_t decode_memory(const uint8_t *frame, uint32_t width, uint32_t height, bool keeps_coefficients,
-                              size_t file_bytes) {
-    enum { FIXED = 128 << 10, ROW_BYTES_PER_COLUMN = 4, BLOCK = 128 };
+/// blocks (jdcoefct.c), 128 bytes per block; each component has as many blocks as fill whole MCUs. And before by jpeg_walk.c: its tables, a copy of
+/// the image data, of a file that is not too long for it, and of a progressive one a word for each block.
+static needed_memory decode_memory(const uint8_t *frame, uint32_t width, uint32_t height, int whole, size_t file_bytes) {
+    enum { FIXED = 128 << 10, ROW_BYTES_PER_COLUMN = 4, BLOCK = 128, WORD = 8 };
     const uint8_t *components = frame + 8;
     uint32_t count = frame[7], widest = 1, highest = 1;
     for (uint32_t i = 0; i < count; i++) {
@@ -88,21 +92,20 @@ static uint64_t decode_memory(const uint8_t *frame, uint32_t width, uint32_t hei
     uint64_t blocks = 0;
     for (uint32_t i = 0; i < count; i++)
         blocks += columns * (components[3 * i + 1] >> 4) * rows * (components[3 * i + 1] & 15);
-    uint64_t rows_of_samples = (uint64_t)count * ROW_BYTES_PER_COLUMN * width;
-    if (keeps_coefficients) return FIXED + rows_of_samples + blocks * BLOCK;
-    if (file_bytes > JPEG_MAX_WALKED_BYTES) file_bytes = 0;
-    return FIXED + (rows_of_samples > file_bytes ? rows_of_samples : file_bytes);
+    needed_memory needed = {.by_library = FIXED + (uint64_t)count * ROW_BYTES_PER_COLUMN * width, .by_walk = FIXED};
+    if (whole != IMAGE_CODEC_ROWS) needed.by_library += blocks * BLOCK;
+    if (file_bytes > JPEG_MAX_WALKED_BYTES) return needed;
+    needed.by_walk += file_bytes + (whole == IMAGE_CODEC_PROGRESSIVE ? blocks * WORD : 0);
+    return needed;
 }
 
 /// Reads the size from a frame header (B.2.2). For a height of 0 the size would follow in DNL, which libjpeg does not read.
-static bool read_frame(const uint8_t *segment, uint32_t length, bool is_progressive, const image_codec_limits *limits,
-                       image_codec_result *result) {
+static bool read_frame(const uint8_t *segment, uint32_t length, const image_codec_limits *limits, image_codec_result *result) {
     if (length < 8 || length != 8 + 3 * (uint32_t)segment[7]) {
         check_end(result, IMAGE_CODEC_DAMAGED, "JPEG frame header of %" PRIu32 " bytes", length);
         return false;
     }
-    return check_size(result, limits, big_endian_16(segment + 5), big_endian_16(segment + 3)) &&
-           (!is_progressive || check_whole_size(result, limits, "progressive JPEG"));
+    return check_size(result, limits, big_endian_16(segment + 5), big_endian_16(segment + 3));
 }
 
 /// What the segments of a file say about its image.
@@ -144,7 +147,7 @@ static void walk(const request_t *request, bool header_only, image_codec_result 
     if (bytes[0] != 0xFF || bytes[1] != SOI) return check_end(result, IMAGE_CODEC_DAMAGED, "no JPEG signature");
     marker_reader reader = {bytes + 2, bytes + count, 0};
     const uint8_t *frame = NULL;
-    bool keeps_coefficients = false, in_data = false;
+    bool in_data = false;
     uint32_t scans = 0;
     check_budget budget;
     check_budget_start(&budget, request);
@@ -167,7 +170,9 @@ static void walk(const request_t *request, bool header_only, image_codec_result 
         if (marker == EOI) {
             if (scans == 0) return check_end(result, IMAGE_CODEC_DAMAGED, "JPEG without image data");
             result->color = frame_color(frame[7], &facts);
-            result->memory = decode_memory(frame, result->width, result->height, keeps_coefficients, request->count);
+            needed_memory needed = decode_memory(frame, result->width, result->height, result->whole, request->count);
+            result->memory = needed.by_library;
+            result->proof_memory = needed.by_walk;
             return;
         }
         if (!has_segment(marker))
@@ -185,8 +190,8 @@ static void walk(const request_t *request, bool header_only, image_codec_result 
         if (left < length) return incomplete(result);
         if (is_frame(marker)) {
             if (frame) return check_end(result, IMAGE_CODEC_DAMAGED, "JPEG with two frame headers");
-            keeps_coefficients = (marker & 3) == 2;
-            if (!read_frame(reader.next, length, keeps_coefficients, limits, result)) return;
+            if ((marker & 3) == 2) result->whole = IMAGE_CODEC_PROGRESSIVE;
+            if (!read_frame(reader.next, length, limits, result)) return;
             frame = reader.next;
             result->color = frame_color(frame[7], &facts);
             if (header_only) return;
@@ -196,8 +201,8 @@ static void walk(const request_t *request, bool header_only, image_codec_result 
                 return check_end(result, IMAGE_CODEC_OVER_LIMIT, "JPEG with more than %" PRIu32 " scans" CHECK_UNCHECKED,
                                  limits->max_scans);
             // The first scan decides (jdinput.c): if it lacks components, others must follow.
-            if (scans == 1 && length > 2 && reader.next[2] < frame[7]) keeps_coefficients = true;
-            if (keeps_coefficients && !check_whole_size(result, limits, "JPEG of several scans")) return;
+            if (scans == 1 && length > 2 && reader.next[2] < frame[7] && result->whole == IMAGE_CODEC_ROWS)
+                result->whole = IMAGE_CODEC_SCANS;
             in_data = true;
         } else {
             read_segment(marker, reader.next + 2, length - 2, &facts, result);

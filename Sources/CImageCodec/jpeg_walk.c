@@ -3,12 +3,11 @@
 // A verdict of libjpeg takes nearly twice as long at its cheapest, because it computes coefficients and pixels. Whatever is unusual is left to
 // it: other processes than sequential, several scans, codes of values that 8 bits a sample never have, fill bytes, DNL, bytes between data
 // and EOI. So the proof can be stricter than libjpeg, but never accepts what libjpeg warns of (CodecVerdictTests).
-#include "jpeg_walk.h"
+#include "jpeg_bits.h"
 
 #include "codecs.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 enum {
     LOOKUP_BITS = 11,
@@ -19,8 +18,6 @@ enum {
     MAX_PAIR_BITS = 28,
     /// An end of block moves beyond all coefficients, further than any run can.
     END_OF_BLOCK = 128,
-    /// More bytes than an MCU of zeros can take: of ten blocks, each with 64 codes of 16 bits with values of 11, and a word.
-    PADDING = 10 * 64 * 27 / 8 + 8,
     /// With differences of at most 2,047 no sum of so many leaves an int.
     MAX_BLOCKS = 1 << 20,
     /// Of an MCU (T.81, B.2.3).
@@ -121,40 +118,12 @@ static step long_step(const table *table, uint64_t window) {
     return 0;
 }
 
-/// Image data, read by bits.
-typedef struct {
-    const uint8_t *data, *next;
-    /// The next bits, from the most significant one on, and how many of them are known.
-    uint64_t window;
-    unsigned known;
-} reader;
-
-static inline void refill(reader *reader) {
-    uint64_t word;
-    memcpy(&word, reader->next, sizeof word);
-#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-    word = __builtin_bswap64(word);
-#endif
-    reader->window |= word >> reader->known;
-    reader->next += (63 - reader->known) >> 3;
-    reader->known |= 56;
-}
-
-static inline void take(reader *reader, step taken) {
-    reader->window <<= bits_of(taken);
-    reader->known -= bits_of(taken);
-}
-
-static inline size_t position(const reader *reader) {
-    return 8 * (size_t)(reader->next - reader->data) - reader->known;
-}
-
 /// Whether the next block is certainly whole. The 56 bits of a refill last for the DC value and the step behind it.
-static inline bool walk_block(reader *reader, const table *dc, const table *ac) {
-    refill(reader);
+static inline bool walk_block(jpeg_reader *reader, const table *dc, const table *ac) {
+    jpeg_refill(reader);
     step next = dc->lookup[reader->window >> (64 - LOOKUP_BITS)] & 0xFFFF;
     if (__builtin_expect(next == 0, 0) && (next = long_step(dc, reader->window)) == 0) return false;
-    take(reader, next);
+    jpeg_take(reader, bits_of(next));
     unsigned coefficient = 1;
     for (;;) {
         step found = ac->lookup[reader->window >> (64 - LOOKUP_BITS)];
@@ -164,10 +133,10 @@ static inline bool walk_block(reader *reader, const table *dc, const table *ac) 
             next = found & 0xFFFF;
             if (next == 0 && (next = long_step(ac, reader->window)) == 0) return false;
         }
-        take(reader, next);
+        jpeg_take(reader, bits_of(next));
         coefficient += advance_of(next);
         if (coefficient >= 64) break;
-        refill(reader);
+        jpeg_refill(reader);
     }
     return coefficient == 64 ? !is_run(next) : coefficient > END_OF_BLOCK;
 }
@@ -176,14 +145,13 @@ typedef struct {
     const table *dc, *ac;
 } block;
 
-typedef struct {
+typedef struct scan {
     block blocks[MAX_MCU_BLOCKS];
     unsigned blocks_in_mcu;
     uint64_t mcus, mcus_in_row;
 } scan;
 
-/// Copies image data up to the next marker, without the zeros behind bytes of ones; returns the marker, or NULL.
-static const uint8_t *unstuff(const uint8_t *bytes, const uint8_t *end, uint8_t *data, size_t *count) {
+const uint8_t *jpeg_unstuff(const uint8_t *bytes, const uint8_t *end, uint8_t *data, size_t *count) {
     uint8_t *out = data;
     for (;;) {
         const uint8_t *ones = memchr(bytes, 0xFF, (size_t)(end - bytes));
@@ -197,28 +165,29 @@ static const uint8_t *unstuff(const uint8_t *bytes, const uint8_t *end, uint8_t 
         bytes += 2;
     }
     *count = (size_t)(out - data);
-    memset(out, 0, PADDING);
+    memset(out, 0, JPEG_PADDING);
     return bytes;
 }
 
 /// Whether so many MCUs are all that the data have.
 static bool walk_mcus(const scan *scan, uint64_t mcus, const uint8_t *data, size_t count, uint32_t width,
                       check_budget *budget) {
-    reader reader = {.data = data, .next = data};
+    jpeg_reader reader = {.data = data, .next = data};
     size_t bits = 8 * count;
     uint64_t until_check = scan->mcus_in_row;
     for (uint64_t mcu = 0; mcu < mcus; mcu++) {
         for (unsigned i = 0; i < scan->blocks_in_mcu; i++)
             if (!walk_block(&reader, scan->blocks[i].dc, scan->blocks[i].ac)) return false;
-        if (position(&reader) > bits) return false;
+        if (jpeg_position(&reader) > bits) return false;
         if (--until_check > 0) continue;
         until_check = scan->mcus_in_row;
         if (!check_budget_spend(budget, (uint64_t)width * BLOCK_SIDE)) return false;
     }
-    return bits - position(&reader) < 8;
+    return bits - jpeg_position(&reader) < 8;
 }
 
-static bool walk_scan(const jpeg_plan *plan, const scan *scan, uint8_t *data, check_budget *budget) {
+/// The marker behind the image data of the scan; NULL if there is a doubt.
+static const uint8_t *walk_scan(const jpeg_plan *plan, const scan *scan, uint8_t *data, check_budget *budget) {
     const uint8_t *bytes = plan->data;
     const uint8_t *end = bytes + plan->data_count;
     uint64_t left = scan->mcus;
@@ -226,11 +195,11 @@ static bool walk_scan(const jpeg_plan *plan, const scan *scan, uint8_t *data, ch
         uint64_t interval = plan->restart_interval;
         uint64_t mcus = interval > 0 && interval < left ? interval : left;
         size_t count = 0;
-        const uint8_t *marker = unstuff(bytes, end, data, &count);
-        if (!marker || !walk_mcus(scan, mcus, data, count, plan->width, budget)) return false;
+        const uint8_t *marker = jpeg_unstuff(bytes, end, data, &count);
+        if (!marker || !walk_mcus(scan, mcus, data, count, plan->width, budget)) return NULL;
         left -= mcus;
-        if (left == 0) return marker[1] == EOI;
-        if (marker[1] != RST0 + (restart & 7)) return false;
+        if (left == 0) return marker;
+        if (marker[1] != RST0 + (restart & 7)) return NULL;
         bytes = marker + 2;
     }
 }
@@ -238,8 +207,9 @@ static bool walk_scan(const jpeg_plan *plan, const scan *scan, uint8_t *data, ch
 /// Fills in `tables`, of DC and of AC codes by number; false if libjpeg would not take one, or the image is too large to be walked.
 static bool prepare(const jpeg_plan *plan, table *tables, scan *scan) {
     bool is_built[2 * JPEG_TABLES] = {false};
-    for (unsigned i = 0; i < plan->count; i++) {
-        const jpeg_component *component = &plan->components[i];
+    *scan = (struct scan){.blocks_in_mcu = 0};
+    for (unsigned i = 0; i < plan->scan.count; i++) {
+        const jpeg_component *component = &plan->components[plan->scan.components[i]];
         if ((uint64_t)component->columns * component->rows > MAX_BLOCKS) return false;
         for (unsigned kind = 0; kind < 2; kind++) {
             const jpeg_codes *codes = kind == 0 ? &plan->dc[component->dc] : &plan->ac[component->ac];
@@ -249,15 +219,16 @@ static bool prepare(const jpeg_plan *plan, table *tables, scan *scan) {
             if (kind == 1) pair(&tables[at]);
             is_built[at] = true;
         }
-        unsigned blocks = plan->count == 1 ? 1 : (unsigned)component->across * component->down;
+        unsigned blocks = plan->scan.count == 1 ? 1 : (unsigned)component->across * component->down;
         if (scan->blocks_in_mcu + blocks > MAX_MCU_BLOCKS) return false;
         for (unsigned j = 0; j < blocks; j++)
             scan->blocks[scan->blocks_in_mcu++] =
                 (block){.dc = &tables[component->dc], .ac = &tables[JPEG_TABLES + component->ac]};
     }
-    if (plan->count == 1) {
-        scan->mcus_in_row = plan->components[0].columns;
-        scan->mcus = scan->mcus_in_row * plan->components[0].rows;
+    if (plan->scan.count == 1) {
+        const jpeg_component *component = &plan->components[plan->scan.components[0]];
+        scan->mcus_in_row = component->columns;
+        scan->mcus = scan->mcus_in_row * component->rows;
     } else {
         uint64_t width = (uint64_t)plan->across * BLOCK_SIDE, height = (uint64_t)plan->down * BLOCK_SIDE;
         scan->mcus_in_row = (plan->width + width - 1) / width;
@@ -266,12 +237,33 @@ static bool prepare(const jpeg_plan *plan, table *tables, scan *scan) {
     return scan->mcus > 0;
 }
 
-bool jpeg_walk(const jpeg_plan *plan, check_budget *budget) {
+/// All scans, of which a sequential JPEG has one, or one for each component, or what is between.
+static bool walk_scans(jpeg_plan *plan, table *tables, uint8_t *data, check_budget *budget) {
+    bool has_one = jpeg_has_one_scan(plan);
+    for (;;) {
+        scan scan;
+        if (!prepare(plan, tables, &scan)) return false;
+        const uint8_t *marker = walk_scan(plan, &scan, data, budget);
+        if (!marker || (has_one && marker[1] != EOI) || !jpeg_read_on(marker, plan)) return false;
+        if (plan->is_over) return true;
+    }
+}
+
+uint64_t jpeg_walk_memory(const jpeg_plan *plan) {
+    enum { TABLES = 256 << 10 };
+    if (plan->data_count > JPEG_MAX_WALKED_BYTES) return UINT64_MAX;
+    uint64_t blocks = 0;
+    for (unsigned i = 0; plan->is_progressive && i < plan->count; i++)
+        blocks += (uint64_t)plan->components[i].columns * plan->components[i].rows;
+    return TABLES + plan->data_count + blocks * sizeof(uint64_t);
+}
+
+bool jpeg_walk(jpeg_plan *plan, check_budget *budget) {
     if (plan->data_count > JPEG_MAX_WALKED_BYTES) return false;
-    scan scan = {.blocks_in_mcu = 0};
+    if (plan->is_progressive) return jpeg_walk_progressive(plan, budget);
     table *tables = malloc(2 * JPEG_TABLES * sizeof *tables);
-    uint8_t *data = malloc(plan->data_count + PADDING);
-    bool is_whole = tables && data && prepare(plan, tables, &scan) && walk_scan(plan, &scan, data, budget);
+    uint8_t *data = malloc(plan->data_count + JPEG_PADDING);
+    bool is_whole = tables && data && walk_scans(plan, tables, data, budget);
     free(data);
     free(tables);
     return is_whole;

@@ -205,8 +205,8 @@ void png_structure(const request_t *request, result_t *result) {
         if (name == IEND) {
             if (!saw_data) return check_end(result, IMAGE_CODEC_DAMAGED, "PNG without IDAT");
             if (!is_complete(&animation, result)) return;
-            result->memory = decode_memory(bytes + SIGNATURE + 8, result->width, longest, profile) +
-                             inflate_memory(bytes + SIGNATURE + 8, result->width, result->height, data);
+            result->proof_memory = inflate_memory(bytes + SIGNATURE + 8, result->width, result->height, data);
+            result->memory = decode_memory(bytes + SIGNATURE + 8, result->width, longest, profile) + result->proof_memory;
             return;
         }
         if (!read_animation_chunk(&animation, name, chunk + 8, length, &request->limits, result)) return;

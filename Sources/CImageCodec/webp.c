@@ -1,7 +1,8 @@
 // Checks and decodes WebP by libwebp. The structure, of which this file relies on nothing but the lengths of the chunks, is checked before
 // (WebPStructure.swift). An ANMF chunk's own chunks are what libwebp accepts as an image without a RIFF header (webp/decode.h).
 //
-// The check decodes to YUV without the loop filter, which cannot fail: a truncated or damaged partition is found while its symbols are read.
+// The check: a lossy image without an alpha channel is proved whole without libwebp (webp_prove.c), which decides on the others. It decodes to YUV without
+// the loop filter, which cannot fail: a truncated or damaged partition is found while its symbols are read.
 #include "canvas.h"
 #include "rows.h"
 
@@ -143,7 +144,17 @@ static bool unavailable(result_t *result) {
     return true;
 }
 
+/// Whether the size of what has none yet in the result is within the limit of images that are kept as a whole; ends the check if not.
+static bool check_kept_size(const request_t *inside, result_t *result) {
+    WebPBitstreamFeatures features;
+    if (!fail(result, library.get_features(inside->bytes, inside->count, &features, WEBP_DECODER_ABI_VERSION))) return false;
+    result->width = (uint32_t)features.width;
+    result->height = (uint32_t)features.height;
+    return check_whole_size(result, &inside->limits, "WebP");
+}
+
 void webp_check(const request_t *request, result_t *result) {
+    if (request->proof == IMAGE_CODEC_PROOF_OPEN && webp_is_proved(request, result)) return;
     if (unavailable(result)) return;
     request_t inside = container(request);
     size_t offset = RIFF_HEADER, count;
@@ -163,7 +174,7 @@ void webp_check(const request_t *request, result_t *result) {
             return check_end_late(result, &budget, "WebP");
         }
     }
-    if (!is_animation) decode(result, inside.bytes, inside.count, NULL, none, none, 0);
+    if (!is_animation && check_kept_size(&inside, result)) decode(result, inside.bytes, inside.count, NULL, none, none, 0);
 }
 
 /// Draws the frames of an animation (RFC 9649, section 2.7.1.1).
@@ -342,8 +353,7 @@ bool webp_is_loaded(void) { return false; }
 void webp_describe(char text[IMAGE_CODEC_TEXT]) { snprintf(text, IMAGE_CODEC_TEXT, "built without libwebp"); }
 
 void webp_check(const request_t *request, result_t *result) {
-    (void)request;
-    unsupported(result);
+    if (request->proof != IMAGE_CODEC_PROOF_OPEN || !webp_is_proved(request, result)) unsupported(result);
 }
 
 void webp_pixels(const request_t *request, result_t *result) {

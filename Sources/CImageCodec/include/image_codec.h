@@ -66,6 +66,14 @@ enum image_codec_status {
     IMAGE_CODEC_UNDECIDED = 10,
 };
 
+/// Whether libjpeg decodes a JPEG row by row, or keeps the coefficients of the whole image.
+enum image_codec_whole {
+    IMAGE_CODEC_ROWS = 0,
+    IMAGE_CODEC_PROGRESSIVE = 1,
+    /// A sequential one of several scans.
+    IMAGE_CODEC_SCANS = 2,
+};
+
 enum image_codec_color {
     IMAGE_CODEC_COLOR_UNKNOWN = 0,
     IMAGE_CODEC_COLOR_GRAY = 1,
@@ -78,7 +86,8 @@ enum image_codec_color {
 typedef struct {
     uint32_t max_dimension;
     uint64_t max_pixels;
-    /// Of images that are not checked row by row: WebP, AVIF, and JPEG of several scans. `max_pixels` holds for them too.
+    /// Of images that a library keeps as a whole: AVIF, and WebP and JPEG of several scans that are not proved without it. `max_pixels` holds for
+    /// them too.
     uint64_t max_whole_pixels;
     uint32_t max_scans;
     uint32_t max_frames;
@@ -125,8 +134,10 @@ typedef struct {
     int status;
     uint32_t width;
     uint32_t height;
-    /// Maximum bytes allocated by `IMAGE_CODEC_CHECK`; set by `IMAGE_CODEC_STRUCTURE`.
-    uint64_t memory;
+    /// Maximum bytes allocated by `IMAGE_CODEC_CHECK` of what is not proved, and by `IMAGE_CODEC_PROVE`; set by `IMAGE_CODEC_STRUCTURE`.
+    uint64_t memory, proof_memory;
+    /// An `image_codec_whole`; set by `IMAGE_CODEC_STRUCTURE`.
+    int whole;
     /// 1 to 8, as in EXIF; 1 if the file has none.
     uint32_t orientation;
     /// Frames of the file; 1 for a still image.

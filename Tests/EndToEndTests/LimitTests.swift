@@ -86,7 +86,7 @@ struct LimitTests {
     func rate() async throws {
         let bench = try await FaultBench(appendOnly: false, delay: 0)
         let large = GeneratedImage.jpeg(seed: 9, width: 900, height: 600)
-        bench.origin.setFallback { _ in OriginResponse(body: large) }
+        bench.origin.setFallback { [large] _ in OriginResponse(body: large) }
         try await bench.submit(400)
         let workers = try await bench.workers(1, ["--limit-rate", "50K"])
         _ = try await expect(.rate, bench)
@@ -174,8 +174,10 @@ struct LimitTests {
     @Test("The processors, by checks: large images in small files, which are decoded")
     func checking() async throws {
         let bench = try await FaultBench(appendOnly: false, delay: 0)
-        let large = GeneratedImage.jpeg(seed: 9, width: 1200, height: 900, quality: 20, progressive: true)
-        bench.origin.setFallback { _ in OriginResponse(body: large) }
+        var large = GeneratedImage.jpeg(seed: 9, width: 1200, height: 900, quality: 20, progressive: true)
+        // A fill byte, for which libjpeg decides.
+        large.insert(0xFF, at: 2)
+        bench.origin.setFallback { [large] _ in OriginResponse(body: large) }
         try await bench.submit(4_000, "urls", ["--validate", "decode", "--max-per-host", "0"])
         let workers = try await bench.workers(1)
         try await until { try await limitOfFullMachine(bench) == .checking }

@@ -5,7 +5,10 @@
 
 #include "codec_protocol.h"
 
-enum { jpeg = IMAGE_CODEC_JPEG, png = IMAGE_CODEC_PNG, gif = IMAGE_CODEC_GIF, avif = IMAGE_CODEC_AVIF, vp8l = 100, exif, answer };
+enum {
+    jpeg = IMAGE_CODEC_JPEG, png = IMAGE_CODEC_PNG, gif = IMAGE_CODEC_GIF, avif = IMAGE_CODEC_AVIF,
+    vp8l = 100, exif, answer, progressive, vp8,
+};
 
 static void claim(bool holds) {
     if (!holds) abort();
@@ -46,6 +49,36 @@ static void read_image(int format, const uint8_t *bytes, size_t count) {
     run(format, IMAGE_CODEC_PROVE, bytes, count, &result);
     // Of a part of the bytes nobody says that they are whole, but those behind the image.
     for (size_t cut = count; cut > 0; cut /= 2) run(format, IMAGE_CODEC_HEADER, bytes, cut, &result);
+}
+
+/// What is proved without the library of its format, that library takes, and has nothing to say of it.
+static void agree(int format, const uint8_t *bytes, size_t count) {
+    image_codec_request request = {.format = format, .task = IMAGE_CODEC_PROVE, .bytes = bytes, .count = count, .limits = limits()};
+    // A few bytes may be said to be many pixels, which take the library long.
+    request.limits.max_pixels = request.limits.max_whole_pixels = 1 << 18;
+    image_codec_result result;
+    image_codec_run(&request, &result);
+    check_texts(&result);
+    if (result.status != IMAGE_CODEC_WHOLE) return;
+    request.task = IMAGE_CODEC_CHECK;
+    request.proof = IMAGE_CODEC_PROOF_FAILED;
+    image_codec_run(&request, &result);
+    claim(result.status == IMAGE_CODEC_WHOLE && result.warnings_seen == 0);
+}
+
+/// A frame of VP8 in the container that it needs.
+static void read_vp8(const uint8_t *bytes, size_t count) {
+    enum { HEAD = 20 };
+    uint8_t *file = calloc(1, HEAD + count + 1);
+    size_t length = HEAD + count + (count & 1), riff = length - 8;
+    memcpy(file, "RIFF....WEBPVP8 ", 16);
+    for (int i = 0; i < 4; i++) {
+        file[4 + i] = (uint8_t)(riff >> 8 * i);
+        file[16 + i] = (uint8_t)(count >> 8 * i);
+    }
+    memcpy(file + HEAD, bytes, count);
+    agree(IMAGE_CODEC_WEBP, file, length);
+    free(file);
 }
 
 static void read_tables(const uint8_t *bytes, size_t count) {
@@ -103,6 +136,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count) {
     case vp8l: read_tables(copy, count); break;
     case exif: read_exif(copy, count); break;
     case answer: read_answer(copy, count); break;
+    case progressive: agree(IMAGE_CODEC_JPEG, copy, count); break;
+    case vp8: read_vp8(copy, count); break;
     default: read_image(FUZZ, copy, count);
     }
     free(copy);

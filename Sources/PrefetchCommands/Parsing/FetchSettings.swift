@@ -239,7 +239,7 @@ extension FetchSettings: SettingRecord {
             "Largest image, whatever its batch asks, up to 4GiB."),
         Setting(
             "--max-pixels", \.maxPixels, .pixels(ImageRules.pixels), is: .process,
-            "Largest image in pixels, whatever its batch asks: 800M. WebP, AVIF and progressive JPEG: 100M at most."),
+            "Largest image in pixels, whatever its batch asks: 800M. AVIF and lossless WebP: 100M at most."),
         Setting(
             "--download-order", \.order, .choice("order"), is: .process,
             "Which waiting transfer of a worker starts next: fifo or lifo."),

@@ -31,12 +31,36 @@ struct ImageCodec {
 
     struct Result {
         var info: ImageInfo
-        /// Bytes that the task `check` allocates.
+        /// Bytes that the task `check` allocates for what is not proved, and those that ``ImageCodec/prove(_:_:spent:)`` does.
         var memory: Int
+        var proofMemory = 0
+        /// Of a JPEG of which libjpeg keeps the whole image: what it is, in words.
+        var wholeKind: String?
         var loopCount: Int
         /// Nanoseconds of processor time that it took, of this call and of those before it for the same file.
         var spent: UInt64 = 0
         var pixels: Pixels?
+    }
+
+    /// What own readers say of image data.
+    struct Proof {
+        /// nil: the library has to decide.
+        var result: Result?
+        /// What it has to decide on.
+        fileprivate var proof = IMAGE_CODEC_PROOF_OPEN
+        fileprivate var count: Int?
+        /// Nanoseconds of processor time, with those before.
+        var spent: UInt64
+
+        /// Of what nobody has looked at.
+        init(spent: UInt64 = 0) { self.spent = spent }
+
+        fileprivate init(_ result: Result) { (self.result, spent) = (result, result.spent) }
+
+        fileprivate init(_ said: image_codec_result, spent: UInt64) {
+            (proof, count) = (image_codec_proof(UInt32(said.proof)), said.undecided)
+            self.spent = spent + said.spent
+        }
     }
 
     let limits: ImageCoder.Limits
@@ -79,25 +103,45 @@ struct ImageCodec {
         }
     }
 
-    /// * `known`: what the structure says, where that has been checked.
-    /// * `spent`: nanoseconds of processor time that earlier calls for the file took.
-    func run(
-        _ task: Task, _ format: ImageFormat, _ bytes: UnsafeRawBufferPointer, level: ValidationLevel,
-        known: ImageInfo? = nil, spent: UInt64 = 0
-    ) throws(ImageFault) -> Result {
+    private func request(
+        _ task: image_codec_task, _ format: ImageFormat, _ count: Int
+    ) throws(ImageFault) -> image_codec_request {
         guard let code = Self.code(format) else {
             throw ImageFault(.unsupported, "\(format.rawValue.uppercased()) cannot be verified")
         }
         var request = image_codec_request()
-        request.format = code
-        request.count = bytes.count
+        (request.format, request.task, request.count) = (code, Int32(task.rawValue), count)
         request.limits = bounds
         request.frames = 1
+        return request
+    }
+
+    /// Proves image data without a library of their format, in this process, as far as it can. The structure has been checked.
+    /// * `spent`: nanoseconds of processor time that earlier calls for the file took.
+    func prove(
+        _ format: ImageFormat, _ bytes: UnsafeRawBufferPointer, spent: UInt64
+    ) throws(ImageFault) -> Proof {
+        var request = try request(IMAGE_CODEC_PROVE, format, bytes.count)
         request.spent = spent
+        var said = image_codec_result()
+        if let result = try carryOut(&request, bytes, format, .decode, &said) {
+            return Proof(result)
+        }
+        return Proof(said, spent: spent)
+    }
+
+    /// * `known`: what the structure says, where that has been checked.
+    /// * `proof`: of a check, what is known beside.
+    func run(
+        _ task: Task, _ format: ImageFormat, _ bytes: UnsafeRawBufferPointer, level: ValidationLevel,
+        known: ImageInfo? = nil, proof: Proof = Proof()
+    ) throws(ImageFault) -> Result {
+        var request = try request(IMAGE_CODEC_CHECK, format, proof.count ?? bytes.count)
+        (request.proof, request.spent) = (Int32(proof.proof.rawValue), proof.spent)
         switch task {
         case .header: request.task = Int32(IMAGE_CODEC_HEADER.rawValue)
         case .structure: request.task = Int32(IMAGE_CODEC_STRUCTURE.rawValue)
-        case .check: request.task = Int32(IMAGE_CODEC_CHECK.rawValue)
+        case .check: break
         case .pixels(let frames, let minimumSize, let size, let isPartial):
             request.task = Int32(IMAGE_CODEC_PIXELS.rawValue)
             request.frames = UInt32(clamping: frames)
@@ -108,14 +152,6 @@ struct ImageCodec {
             request.partial = isPartial
         }
         if needsLibrary(task, format), let sandbox, sandbox.isUsed {
-            if case .check = task {
-                request.task = Int32(IMAGE_CODEC_PROVE.rawValue)
-                var proof = image_codec_result()
-                if let result = try carryOut(&request, bytes, format, level, &proof) { return result }
-                request.task = Int32(IMAGE_CODEC_CHECK.rawValue)
-                (request.proof, request.count) = (proof.proof, proof.undecided)
-                request.spent += proof.spent
-            }
             return try decode(request, bytes, format, level, known, in: sandbox)
         }
         var result = image_codec_result()
@@ -161,6 +197,8 @@ struct ImageCodec {
             hasAlpha: result.has_alpha, colorSpace: colorSpace(result.color), warnings: warnings)
         var made = Result(info: info, memory: Int(clamping: result.memory), loopCount: Int(result.loop_count))
         made.spent = spent + result.spent
+        made.proofMemory = Int(clamping: result.proof_memory)
+        made.wholeKind = wholeKind(result.whole)
         guard result.pixel_frames > 0 else { return made }
         made.pixels = Pixels(
             size: PixelSize(width: Int(result.pixel_width), height: Int(result.pixel_height)),
@@ -171,6 +209,14 @@ struct ImageCodec {
             },
             metadata: ImageMetadata(exif: array(result.exif), iccProfile: array(result.icc)))
         return made
+    }
+
+    private static func wholeKind(_ code: Int32) -> String? {
+        switch UInt32(bitPattern: code) {
+        case IMAGE_CODEC_PROGRESSIVE.rawValue: "progressive JPEG"
+        case IMAGE_CODEC_SCANS.rawValue: "JPEG of several scans"
+        default: nil
+        }
     }
 
     private static func array(_ buffer: image_codec_buffer) -> [UInt8] {

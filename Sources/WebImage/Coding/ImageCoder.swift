@@ -114,14 +114,19 @@ public struct ImageCoder: Sendable {
             let structure = WebPStructure(limits: limits)
             var info = try structure.check(&reader, headerOnly: level == .header)
             if level == .decode {
-                try decode(info, bytes, memory: structure.memory(bytes, info).check)
+                let proof = try prove(info, bytes, memory: 0)
+                if proof.result == nil {
+                    let size = PixelSize(width: info.width, height: info.height)
+                    try limits.check(size, format: "WebP", wholeKind: "WebP")
+                    _ = try decode(info, bytes, memory: structure.memory(bytes, info).check, proof)
+                }
             }
             info.level = level
             return info
         case .jpeg, .png, .gif, .avif:
             let structure = try codec.run(level == .header ? .header : .structure, format, bytes, level: level)
             guard level == .decode else { return structure.info }
-            let warnings = try decode(structure.info, bytes, memory: structure.memory, spent: structure.spent)
+            let warnings = try decode(structure, bytes)
             var info = structure.info
             // libjpeg and the GIF decoder report the same again, libpng does not.
             info.warnings = format == .png ? info.warnings + warnings : warnings
@@ -139,12 +144,34 @@ public struct ImageCoder: Sendable {
     }
 
     /// - Returns: the warnings.
-    @discardableResult
     private func decode(
+        _ structure: ImageCodec.Result, _ bytes: UnsafeRawBufferPointer
+    ) throws(ImageFault) -> [String] {
+        let info = structure.info
+        let proof = try prove(info, bytes, memory: structure.proofMemory, spent: structure.spent)
+        if let result = proof.result { return result.info.warnings }
+        if let kind = structure.wholeKind {
+            let size = PixelSize(width: info.width, height: info.height)
+            try limits.check(size, format: "JPEG", wholeKind: kind)
+        }
+        return try decode(info, bytes, memory: structure.memory, proof)
+    }
+
+    /// What own readers say, unless they may not have the memory.
+    private func prove(
         _ info: ImageInfo, _ bytes: UnsafeRawBufferPointer, memory need: Int, spent: UInt64 = 0
+    ) throws(ImageFault) -> ImageCodec.Proof {
+        guard need <= limits.maxMemory, info.format != .avif else { return ImageCodec.Proof(spent: spent) }
+        return try withMemory(need, for: info) { () throws(ImageFault) in
+            try codec.prove(info.format, bytes, spent: spent)
+        }
+    }
+
+    private func decode(
+        _ info: ImageInfo, _ bytes: UnsafeRawBufferPointer, memory need: Int, _ proof: ImageCodec.Proof
     ) throws(ImageFault) -> [String] {
         try withMemory(need, for: info) { () throws(ImageFault) in
-            try codec.run(.check, info.format, bytes, level: .decode, known: info, spent: spent).info.warnings
+            try codec.run(.check, info.format, bytes, level: .decode, known: info, proof: proof).info.warnings
         }
     }
 

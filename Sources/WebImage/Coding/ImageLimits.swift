@@ -6,15 +6,16 @@ extension ImageCoder {
         public var maxDimension = Int(Int32.max)
         /// Maximum number of pixels; default 500 million.
         public var maxPixels = 500_000_000
-        /// Maximum number of pixels of an image that is not checked row by row: WebP, AVIF, and JPEG of several scans, as progressive ones
-        /// are; default 100 million. ``maxPixels`` holds for them too.
+        /// Maximum number of pixels of an image that a library keeps as a whole to check it: AVIF, lossless and animated WebP and one with an alpha
+        /// channel, and of the other WebP and of JPEG of several scans, as progressive ones are, those that are not proved to be whole without their
+        /// library; default 100 million. ``maxPixels`` holds for them too.
         public var maxWholePixels = 100_000_000
         /// Maximum number of scans of a JPEG; default 100. Each is a pass over all coefficients.
         public var maxScans = 100
         /// Maximum number of frames of an animation; default 10,000.
         public var maxFrames = 10_000
-        /// Maximum bytes allocated by one decode; default 512 MiB. A progressive JPEG needs up to 6 bytes per pixel, row-by-row formats
-        /// almost none. ``DecodeMemory`` limits all decodes together.
+        /// Maximum bytes allocated by one decode; default 512 MiB. A progressive JPEG needs up to 0.4 bytes per pixel, or 6 where
+        /// libjpeg has to decide, row-by-row formats almost none. ``DecodeMemory`` limits all decodes together.
         public var maxMemory = 512 << 20
         /// CPU time limit of a check in nanoseconds; default 2 s, plus ``cpuNanosecondsPerPixel`` per pixel.
         public var cpuNanoseconds = 2_000_000_000
@@ -27,7 +28,7 @@ extension ImageCoder {
 }
 
 extension ImageCoder.Limits {
-    /// * `wholeKind`: of an image that is not checked row by row.
+    /// * `wholeKind`: of an image that is kept as a whole.
     func check(_ size: PixelSize, format: String, wholeKind: String? = nil) throws(ImageFault) {
         let text = "\(size.width) x \(size.height) pixels"
         if size.width <= 0 || size.height <= 0 { throw ImageFault(.damaged, "\(format) of \(text)") }

@@ -101,14 +101,18 @@ struct WebPStructure {
         let length = try reader.littleEndian32()
         var info = Self.info
         switch name {
-        case Chunk.vp8: info.size = try VP8Frame.header(&reader, chunkLength: length).size
-        case Chunk.vp8l: (info.size, info.hasAlpha) = try losslessHeader(&reader)
+        case Chunk.vp8:
+            info.size = try VP8Frame.header(&reader, chunkLength: length).size
+            try limits.check(info.size, format: "WebP")
+        case Chunk.vp8l:
+            (info.size, info.hasAlpha) = try losslessHeader(&reader)
+            try limits.check(info.size, format: "WebP", wholeKind: "WebP")
         case Chunk.vp8x:
             let canvas = try canvas(&reader)
             (info.size, info.hasAlpha) = (canvas.size, canvas.hasAlpha)
+            try limits.check(info.size, format: "WebP", wholeKind: canvas.wholeKind)
         default: throw ImageFault(.damaged, "WebP without an image at its start")
         }
-        try limits.check(info.size, format: "WebP", wholeKind: "WebP")
         return info
     }
 
@@ -129,7 +133,7 @@ struct WebPStructure {
             case Chunk.vp8x:
                 if info.width > 0 { throw ImageFault(.damaged, "WebP with VP8X behind its start") }
                 let found = try self.canvas(&data)
-                try limits.check(found.size, format: "WebP", wholeKind: "WebP")
+                try limits.check(found.size, format: "WebP", wholeKind: found.wholeKind)
                 canvas = found
                 (info.size, info.hasAlpha) = (found.size, found.hasAlpha)
             case Chunk.vp8, Chunk.vp8l:
@@ -215,12 +219,13 @@ struct WebPStructure {
         let header: (size: PixelSize, hasAlpha: Bool)
         if name == Chunk.vp8l {
             header = try losslessHeader(&data)
+            try limits.check(header.size, format: "WebP", wholeKind: "WebP")
         } else {
             let frame = try VP8Frame.header(&data, chunkLength: data.left)
             try frame.checkPartitions(&data)
             header = (frame.size, false)
+            try limits.check(header.size, format: "WebP")
         }
-        try limits.check(header.size, format: "WebP", wholeKind: "WebP")
         return header
     }
 
@@ -238,6 +243,9 @@ struct WebPStructure {
         var size: PixelSize
         var isAnimation: Bool
         var hasAlpha: Bool
+
+        /// What ``ImageCoder/Limits/maxWholePixels`` is for: the symbols of other images may be read without libwebp, which keeps the pixels.
+        var wholeKind: String? { isAnimation || hasAlpha ? "WebP" : nil }
     }
 
     /// Section 2.7: flags, three reserved bytes, 24-bit canvas width and height.

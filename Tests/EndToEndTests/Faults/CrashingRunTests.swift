@@ -32,8 +32,12 @@ struct CrashingRunTests {
             environment: ["LD_PRELOAD": library, "CRASHING": place])
     }
 
-    /// Progressive: libjpeg has to decide on it.
-    private static let bad = GeneratedImage.jpeg(seed: 2, width: 777, height: 8, progressive: true)
+    /// With a fill byte before its second marker: libjpeg has to decide on it.
+    private static let bad: [UInt8] = {
+        var jpeg = GeneratedImage.jpeg(seed: 2, width: 777, height: 8)
+        jpeg.insert(0xFF, at: 2)
+        return jpeg
+    }()
 
     private func deaths(_ run: ChildProcess) -> Int {
         run.stderr.components(separatedBy: "ended by signal 11").count - 1

@@ -2,6 +2,9 @@ import CReferenceCodec
 
 /// Cuts JPEG and PNG files open and puts them together again.
 enum ChunkSurgery {
+    /// The same JPEG with a fill byte before its second marker: own readers leave it to libjpeg, to which it means nothing.
+    static func withFillByte(_ jpeg: [UInt8]) -> [UInt8] { jpeg[..<2] + [0xFF] + jpeg[2...] }
+
     /// A PNG chunk with its CRC.
     static func pngChunk(_ name: String, _ data: [UInt8]) -> [UInt8] {
         let body = Array(name.utf8) + data

@@ -51,20 +51,34 @@ struct CodecLimitTests {
     }
 
     @Test
-    func `what is not checked row by row has a limit of its own at every level`() {
-        for sample in [Sample.progressiveJPEG, .webp, .lossyWebP, .animatedWebP] {
-            for level in [ValidationLevel.header, .structure, .decode] {
-                let text = refusal(sample.bytes, level) { $0.maxWholePixels = Sample.width * Sample.height - 1 }
-                #expect(text.hasSuffix("is 1188 (--validate none takes it unchecked)"), "\(sample) \(text)")
+    func `what a library keeps as a whole has a limit of its own`() {
+        let whole = Sample.width * Sample.height
+        let levels = [ValidationLevel.header, .structure, .decode]
+        let progressive = ChunkSurgery.withFillByte(Sample.progressiveJPEG.bytes)
+        for (bytes, levels, kind) in [
+            (Sample.webp.bytes, levels, "WebP"), (Sample.alphaWebP.bytes, levels, "WebP"),
+            (Sample.animatedWebP.bytes, levels, "WebP"), (progressive, [.decode], "progressive JPEG"),
+        ] {
+            for level in levels {
+                let text = refusal(bytes, level) { $0.maxWholePixels = whole - 1 }
                 #expect(
-                    text.contains(
-                        sample == .progressiveJPEG ? "the limit of a progressive JPEG" : "the limit of a WebP"))
-                #expect(refusal(sample.bytes, level) { $0.maxWholePixels = Sample.width * Sample.height } == "accepted")
+                    text.hasSuffix("the limit of a \(kind) is 1188 (--validate none takes it unchecked)"), "\(text)")
+                #expect(refusal(bytes, level) { $0.maxWholePixels = whole } == "accepted")
             }
         }
-        for sample in [Sample.baselineJPEG, .png, .gif] {
-            #expect(refusal(sample.bytes, .decode) { $0.maxWholePixels = 1 } == "accepted")
+        #expect(refusal(progressive, .structure) { $0.maxWholePixels = 1 } == "accepted")
+        for sample in [Sample.baselineJPEG, .progressiveJPEG, .png, .gif, .lossyWebP] {
+            for level in levels { #expect(refusal(sample.bytes, level) { $0.maxWholePixels = 1 } == "accepted") }
         }
+    }
+
+    /// A word for each block, where libjpeg keeps 128 bytes.
+    @Test
+    func `a progressive JPEG that is proved needs little memory`() {
+        let jpeg = GeneratedImage.jpeg(seed: 1, width: 2_400, height: 1_600, quality: 30, progressive: true)
+        let limit = { (limits: inout ImageCoder.Limits) in limits.maxMemory = 2 << 20 }
+        #expect(refusal(jpeg, .decode, limit) == "accepted")
+        #expect(refusal(ChunkSurgery.withFillByte(jpeg), .decode, limit).contains("MiB to decode"))
     }
 
     @Test(arguments: [Sample.baselineJPEG, .png, .gif, .webp, .lossyWebP])
@@ -145,7 +159,8 @@ struct CodecLimitTests {
 
     @Test
     func `a progressive JPEG that needs more memory than allowed is refused`() {
-        let jpeg = GeneratedImage.jpeg(seed: 1, width: 800, height: 800, progressive: true)
+        let jpeg = ChunkSurgery.withFillByte(
+            GeneratedImage.jpeg(seed: 1, width: 800, height: 800, progressive: true))
         #expect(refusal(jpeg, .decode) == "accepted")
         var limits = ImageCoder.Limits()
         limits.maxMemory = 1 << 20

@@ -18,7 +18,10 @@ struct FuzzCorpusTests {
     }
 
     /// Nil: there is no such task.
-    private func status(_ format: image_codec_format, _ task: image_codec_task, _ bytes: [UInt8]) -> UInt32? {
+    private func status(
+        _ format: image_codec_format, _ task: image_codec_task, _ bytes: [UInt8],
+        proof: image_codec_proof = IMAGE_CODEC_PROOF_OPEN
+    ) -> UInt32? {
         var limits = ImageCoder.Limits()
         limits.maxPixels = 1 << 22
         limits.maxMemory = 64 << 20
@@ -28,6 +31,7 @@ struct FuzzCorpusTests {
             (request.format, request.task, request.frames) = (Int32(format.rawValue), Int32(task.rawValue), 4)
             (request.bytes, request.count) = (bytes.baseAddress, bytes.count)
             request.limits = ImageCodec(limits: limits).bounds
+            request.proof = Int32(proof.rawValue)
             guard image_codec_has_task(&request) else { return nil }
             image_codec_run(&request, &result)
             defer { image_codec_release_result(&result) }
@@ -53,6 +57,23 @@ struct FuzzCorpusTests {
             let check = status(format, IMAGE_CODEC_CHECK, bytes)
             // What is proved, the libraries of the format take.
             if proof == IMAGE_CODEC_WHOLE.rawValue { #expect(check == proof, "\(name)") }
+        }
+    }
+
+    @Test("What the walks of a progressive JPEG and of a lossy WebP prove, libjpeg and libwebp take")
+    func walks() throws {
+        for (target, format) in [("progressive", IMAGE_CODEC_JPEG), ("vp8", IMAGE_CODEC_WEBP)] {
+            let inputs = try Self.inputs(target)
+            #expect(inputs.count > 1)
+            var proved = 0
+            for (name, bytes) in inputs {
+                let file = format == IMAGE_CODEC_WEBP ? WebPSamples.riff(WebPSamples.chunk("VP8 ", bytes)) : bytes
+                guard status(format, IMAGE_CODEC_PROVE, file) == IMAGE_CODEC_WHOLE.rawValue else { continue }
+                proved += 1
+                let isTaken = status(format, IMAGE_CODEC_CHECK, file, proof: IMAGE_CODEC_PROOF_FAILED)
+                #expect(isTaken == IMAGE_CODEC_WHOLE.rawValue || !ImageCoder.canDecode(.webp), "\(name)")
+            }
+            #expect(proved > 0)
         }
     }
 

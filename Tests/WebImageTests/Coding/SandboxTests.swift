@@ -77,12 +77,12 @@ struct SandboxTests {
                 continue
             }
             #expect(reason.contains(program))
-            let error = Self.boxed(sandbox).failure(Sample.lossyWebP.bytes, level: .decode)
+            let error = Self.boxed(sandbox).failure(Sample.webp.bytes, level: .decode)
             #expect(error?.code == .localFault && error?.outcome == nil, "\(String(describing: error))")
             // One that need not be there is done without.
             #expect(
                 Self.boxed(CodecSandbox(program: program, isRequired: false))
-                    .failure(Sample.lossyWebP.bytes, level: .decode) == nil)
+                    .failure(Sample.webp.bytes, level: .decode) == nil)
         }
     }
 
@@ -150,13 +150,14 @@ struct SandboxTests {
     func proved() {
         let coder = Self.boxed(box)
         for sample in [
-            Sample.baselineJPEG, .restartJPEG, .grayJPEG, .png, .palettePNG, .animatedPNG, .gif, .animatedGIF,
+            Sample.baselineJPEG, .restartJPEG, .grayJPEG, .progressiveJPEG, .png, .palettePNG, .animatedPNG, .gif,
+            .animatedGIF, .lossyWebP,
         ] {
             #expect(coder.failure(sample.bytes, level: .decode) == nil, "\(sample)")
         }
         #expect(box.turnover.started == 0)
-        #expect(coder.failure(Sample.lossyWebP.bytes, level: .decode) == nil)
-        #expect(coder.failure(Sample.progressiveJPEG.bytes, level: .decode) == nil)
+        #expect(coder.failure(Sample.alphaWebP.bytes, level: .decode) == nil)
+        #expect(coder.failure(ChunkSurgery.withFillByte(Sample.progressiveJPEG.bytes), level: .decode) == nil)
         #expect(box.turnover.started == 1)
     }
 
@@ -204,7 +205,7 @@ struct SandboxTests {
         #expect(!FileManager.default.fileExists(atPath: folder.path("made")))
         // So is a body in memory, which lies in a window.
         guard attack == "bytes" else { return }
-        let small = attacked("bytes").failure(Sample.lossyWebP.bytes, level: .decode)
+        let small = attacked("bytes").failure(Sample.webp.bytes, level: .decode)
         #expect(
             small?.outcome == .poison || small?.message.contains("-1 errno") == true, "\(String(describing: small))")
     }
@@ -229,13 +230,13 @@ struct SandboxTests {
     func plausible() throws {
         let image = try Sample.png.bytes.withUnsafeBytes { try attacked("lie", "nothing").decode($0) }
         #expect(image.pixels.allSatisfy { $0 == 0 } && image.width == Sample.width)
-        let text = attacked("lie", "text").failure(Sample.lossyWebP.bytes, level: .decode)
+        let text = attacked("lie", "text").failure(Sample.webp.bytes, level: .decode)
         #expect(text?.message == String(repeating: "?", count: 119))
     }
 
     @Test("Descriptors that come with an answer are not taken")
     func descriptors() {
-        let error = attacked("descriptor").failure(Sample.lossyWebP.bytes, level: .decode)
+        let error = attacked("descriptor").failure(Sample.webp.bytes, level: .decode)
         #expect(error?.code == .decoderCrashed)
     }
 
@@ -249,7 +250,7 @@ struct SandboxTests {
         let other = GeneratedImage.webp(seed: 3, width: 20, height: 20)
         for number in 0..<30 {
             if number % 10 == 5 {
-                let error = coder.failure(Sample.lossyWebP.bytes, level: .decode)
+                let error = coder.failure(Sample.webp.bytes, level: .decode)
                 #expect(error?.outcome == .poison && error?.message.contains("SIGSEGV") == true)
             } else {
                 #expect(coder.failure(other, level: .decode) == nil)
@@ -263,7 +264,7 @@ struct SandboxTests {
         let spinning = CodecSandbox(program: builtProduct("prefetch-codec-attacked"), arguments: ["spin"])
         var limits = Self.limits(seconds: 0.3)
         limits.cpuNanosecondsPerPixel = 0
-        let error = ImageCoder(limits: limits, sandbox: spinning).failure(Sample.lossyWebP.bytes, level: .decode)
+        let error = ImageCoder(limits: limits, sandbox: spinning).failure(Sample.webp.bytes, level: .decode)
         #expect(error?.code == .tooLarge && error?.reason == .decodeTime, "\(String(describing: error))")
         #expect(
             error?.message.contains("more than 0.3 s (--validate structure") == true, "\(String(describing: error))")
@@ -273,14 +274,14 @@ struct SandboxTests {
 
     @Test("One that sleeps, and computes nothing, ends as tooLarge", .thorough)
     func silence() {
-        let error = attacked("sleep").failure(Sample.lossyWebP.bytes, level: .decode)
+        let error = attacked("sleep").failure(Sample.webp.bytes, level: .decode)
         #expect(error?.code == .tooLarge && error?.message.contains("nothing was computed") == true)
     }
 
     @Test("Memory beyond the limit ends as tooLarge with the figure")
     func memory() {
         let error = attacked("exhaust", limits: Self.limits(memory: 64 << 20))
-            .failure(Sample.lossyWebP.bytes, level: .decode)
+            .failure(Sample.webp.bytes, level: .decode)
         #expect(error?.code == .tooLarge && error?.reason == .decodeMemory, "\(String(describing: error))")
         #expect(error?.message.contains("more than 64.0 MiB") == true)
     }
@@ -288,10 +289,10 @@ struct SandboxTests {
     @Test("A child that ends between two images is replaced, and nobody notices")
     func replaced() throws {
         let coder = Self.boxed(box)
-        #expect(coder.failure(Sample.lossyWebP.bytes, level: .decode) == nil)
+        #expect(coder.failure(Sample.webp.bytes, level: .decode) == nil)
         kill(try #require(box.idle.first), SIGKILL)
-        #expect(coder.failure(Sample.lossyWebP.bytes, level: .decode) == nil)
-        let error = attacked("exit").failure(Sample.lossyWebP.bytes, level: .decode)
+        #expect(coder.failure(Sample.webp.bytes, level: .decode) == nil)
+        let error = attacked("exit").failure(Sample.webp.bytes, level: .decode)
         #expect(error?.message.contains("exit code 0") == true)
     }
 
@@ -317,7 +318,7 @@ struct SandboxTests {
         let mark = "outside-\(UInt64.random(in: 0 ... .max))"
         let coder = attacked("sleep", mark)
         let thread = ThreadPool(threads: 1, name: "killed")
-        async let failure = thread.run { coder.failure(Sample.lossyWebP.bytes, level: .decode) }
+        async let failure = thread.run { coder.failure(Sample.webp.bytes, level: .decode) }
         for _ in 0..<2 {
             var found: [pid_t] = []
             // One that is killed before it has locked itself in and waits could not be started, which is another fault.
@@ -342,7 +343,7 @@ struct SandboxTests {
         let task = Task(executorPreference: pool) { () async -> WebImageError? in
             do throws(WebImageError) {
                 return try await CodecCancellation.guarding { () throws(WebImageError) in
-                    coder.failure(Sample.lossyWebP.bytes, level: .decode)
+                    coder.failure(Sample.webp.bytes, level: .decode)
                 }
             } catch { return error }
         }
@@ -364,7 +365,7 @@ struct SandboxTests {
         await withTaskGroup(of: Void.self) { group in
             for _ in 0..<64 {
                 group.addTask(executorPreference: pool) {
-                    #expect(coder?.failure(Sample.lossyWebP.bytes, level: .decode) == nil)
+                    #expect(coder?.failure(Sample.webp.bytes, level: .decode) == nil)
                 }
             }
         }

@@ -26,6 +26,8 @@ public struct RedisConfiguration: Sendable, Equatable, CustomStringConvertible, 
     public var commandTimeout: Duration
     /// Hint of the error if the server is unreachable; replaced if the user did not choose this address.
     package var unavailableHint = "start redis-server there, or name another one with --redis"
+    /// The file of trusted authorities if ``RedisTLS/caFile`` names none; nil: OpenSSL's own.
+    package var authorities: String?
 
     /// Creates a configuration.
     public init(

@@ -61,7 +61,8 @@ final class RedisContext {
             var why = [CChar](repeating: 0, count: 256)
             errno = 0
             let status = chiredis_start_tls(
-                context, tls.caFile, tls.certificateFile, tls.keyFile, tls.serverName ?? host, &why, why.count)
+                context, tls.caFile ?? configuration.authorities, tls.certificateFile, tls.keyFile,
+                tls.serverName ?? host, &why, why.count)
             guard status != CHIREDIS_TLS_OK else { return }
             let reason = String(decoding: why.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
             if status == CHIREDIS_TLS_SETTINGS {

@@ -45,14 +45,17 @@ struct ParquetProgram {
     let path: String
     private let kind: Kind
 
-    /// PREFETCH_DUCKDB, or `duckdb` in PATH; otherwise `python3`, if it has pyarrow.
+    /// PREFETCH_DUCKDB, or `duckdb` beside this program or in PATH; otherwise `python3`, if it has pyarrow.
     /// - Throws: `unreadableList` with the commands that install one.
     static func find() throws(PrefetchError) -> ParquetProgram {
         let environment = ProcessInfo.processInfo.environment
         if let path = environment["PREFETCH_DUCKDB"], !path.isEmpty { return ParquetProgram(path: path, kind: .duckdb) }
-        let folders = (environment["PATH"] ?? "").split(separator: ":").filter { $0.hasPrefix("/") }
+        // An environment of Python need not be active for its programs to be run.
+        let folders = [ProgramFolder.path] + (environment["PATH"] ?? "").split(separator: ":").map(String.init)
         func find(_ name: String) -> String? {
-            folders.map { "\($0)/\(name)" }.first { (path: String) in access(path, X_OK) == 0 }
+            folders.filter { $0.hasPrefix("/") }.map { "\($0)/\(name)" }.first { (path: String) in
+                access(path, X_OK) == 0
+            }
         }
         if let path = find("duckdb") { return ParquetProgram(path: path, kind: .duckdb) }
         if let path = find("python3") {

@@ -1,19 +1,26 @@
 internal import CLinux
 internal import Glibc
+internal import WebImage
 
-struct RedisProgram: Sendable {
+package struct RedisProgram: Sendable {
     /// The oldest major version that supports the queue's scripts. Its settings have one that older servers refuse
     /// (``PrivateRedis/configurationText``): no such server ever reads the data.
     private static let oldest = 7
 
     let path: String
 
+    /// Where a package that brings its own redis-server has it: not beside the programs, where it would be everybody's.
+    package static let ownFolder = ProgramFolder.path + "../lib/prefetch"
+
+    /// That of this package if it has one, otherwise the first in the folders of `searchPath`.
+    package static func path(in searchPath: String, ownFolder: String = RedisProgram.ownFolder) -> String? {
+        let folders = [ownFolder] + searchPath.split(separator: ":").map(String.init)
+        return folders.filter { $0.hasPrefix("/") }.map { "\($0)/redis-server" }.first { access($0, X_OK) == 0 }
+    }
+
     /// Searches the folders of `searchPath`.
     static func find(in searchPath: String) throws(PrefetchError) -> RedisProgram {
-        let folders = searchPath.split(separator: ":").filter { $0.hasPrefix("/") }
-        guard
-            let path = folders.map({ "\($0)/redis-server" }).first(where: { (path: String) in access(path, X_OK) == 0 })
-        else {
+        guard let path = path(in: searchPath) else {
             throw PrefetchError(
                 .redisUnavailable, "there is no redis-server in PATH",
                 hint:

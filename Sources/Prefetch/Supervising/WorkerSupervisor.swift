@@ -1,5 +1,6 @@
 internal import Glibc
 internal import Threading
+internal import WebImage
 
 /// Keeps a number of worker processes running: one that dies is restarted, one that cannot work ends them all with its reason.
 ///
@@ -155,15 +156,7 @@ package actor WorkerSupervisor {
     }
 
     /// Path of a program in the folder of the running one.
-    package static func sibling(_ name: String) -> String {
-        var bytes = [UInt8](repeating: 0, count: 4096)
-        let count = bytes.withUnsafeMutableBytes { buffer in
-            readlink("/proc/self/exe", buffer.assumingMemoryBound(to: CChar.self).baseAddress!, buffer.count)
-        }
-        let own = String(decoding: bytes.prefix(max(0, count)), as: UTF8.self)
-        guard let slash = own.lastIndex(of: "/") else { return name }
-        return own[...slash] + name
-    }
+    package static func sibling(_ name: String) -> String { ProgramFolder.path + name }
 
     private func terminate() {
         stopping.open()

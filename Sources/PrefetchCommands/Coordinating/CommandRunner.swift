@@ -1,4 +1,5 @@
 public import ArgumentParser
+internal import CLinux
 internal import FoundationEssentials
 internal import Glibc
 internal import Prefetch
@@ -13,6 +14,8 @@ public enum CommandRunner {
     /// of each program.
     public static func prepare() {
         setenv("LIBDISPATCH_LOG", "NO", 0)
+        // What ps, pgrep and top call the process, also where no link has this name but a program that became this one.
+        if let name = CommandLine.arguments.first?.split(separator: "/").last { clinux_set_thread_name(String(name)) }
     }
 
     /// Runs a program; does not return.

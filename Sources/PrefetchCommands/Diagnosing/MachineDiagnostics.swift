@@ -9,7 +9,8 @@ enum MachineDiagnostics {
     static func findings() -> [Finding] {
         [
             Finding(.ok, "prefetch", "\(PrefetchVersion) on \(system)"),
-            Finding(.ok, "libraries", libraries), formats(), sandbox(), authorities(TransportFacts.authorities),
+            Finding(.ok, "libraries", libraries), formats(), sandbox(),
+            authorities(TrustedAuthorities.file ?? TransportFacts.authorities),
             descriptors(),
             tracking(), names(), programs(),
         ].compactMap(\.self) + environment(ProcessInfo.processInfo.environment)
@@ -116,10 +117,7 @@ enum MachineDiagnostics {
 
     private static func programs() -> Finding {
         let path = ProcessInfo.processInfo.environment["PATH"] ?? ""
-        let found = path.split(separator: ":").map { "\($0)/redis-server" }.first { (file: String) in
-            access(file, X_OK) == 0
-        }
-        return found.map { Finding(.ok, "programs", "\($0), for run") }
+        return RedisProgram.path(in: path).map { Finding(.ok, "programs", "\($0), for run") }
             ?? Finding(
                 .warn, "programs", "no redis-server in PATH: run needs one",
                 remedy: "apt-get install -y redis-server; submit and workers use a Redis elsewhere: --redis URL")

@@ -1,4 +1,5 @@
 internal import Prefetch
+internal import WebImage
 
 /// The environment variables that mean something to the programs. A mistyped one would be a setting that is not there, in silence.
 enum EnvironmentNames {
@@ -22,6 +23,7 @@ enum EnvironmentNames {
             ),
             (["HF_TOKEN"], "a token of the Hugging Face hub, for lists at `hf://`", nil),
             (["HF_ENDPOINT"], "the hub, by default `https://huggingface.co`", nil),
+            (TrustedAuthorities.variables, "a file of certificate authorities, in place of the system's", "--ca-file"),
             (["PREFETCH_PROGRESS"], "form of the progress: `auto`, `tty`, `plain`, `json`, `none`", "--progress"),
             (["NO_COLOR", "CLICOLOR_FORCE", "FORCE_COLOR"], "colours, if set and not empty", nil),
         ]

@@ -1,6 +1,7 @@
 internal import FoundationEssentials
 package import Prefetch
 internal import Redis
+internal import WebImage
 
 /// Which Redis a command talks to: `--redis`, `--cache`, then PREFETCH_REDIS_URL, PREFETCH_CACHE, REDIS_URL, then `./cache` if it
 /// was used by runs of this user, then a Redis on this machine.
@@ -118,6 +119,8 @@ struct RedisLocation: SettingRecord, SettingGroup {
             do throws(RedisError) { try tls.validate() } catch { throw PrefetchError(error) }
             result.tls = tls
         }
+        // OpenSSL looks at SSL_CERT_FILE itself, but not where other distributions than its own have theirs.
+        result.authorities = TrustedAuthorities.file(["SSL_CERT_FILE"])
         let environment = ProcessInfo.processInfo.environment
         if let file = redisPasswordFile ?? environment["PREFETCH_REDIS_PASSWORD_FILE"] {
             guard let text = try? String(contentsOfFile: file, encoding: .utf8) else {

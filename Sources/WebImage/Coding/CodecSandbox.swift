@@ -43,15 +43,7 @@ public final class CodecSandbox: Sendable {
     public static let shared = isInstalled ? CodecSandbox() : nil
 
     /// Where the program is expected: in the folder of the program that runs.
-    public static let program: String = {
-        var bytes = [UInt8](repeating: 0, count: 4096)
-        let count = bytes.withUnsafeMutableBytes { buffer in
-            buffer.withMemoryRebound(to: CChar.self) { readlink("/proc/self/exe", $0.baseAddress!, $0.count) }
-        }
-        let own = bytes.prefix(max(0, count))
-        let folder = own.lastIndex(of: UInt8(ascii: "/")).map { own[...$0] } ?? []
-        return String(decoding: folder, as: UTF8.self) + "prefetch-codec"
-    }()
+    public static let program = ProgramFolder.path + "prefetch-codec"
 
     /// Whether the program is there.
     public static var isInstalled: Bool { access(program, X_OK) == 0 }

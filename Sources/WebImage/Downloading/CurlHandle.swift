@@ -107,7 +107,9 @@ final class CurlHandle {
         // An empty string keeps curl from reading the proxy from the environment.
         ccurl_set_string(pointer, CURLOPT_PROXY, configuration.proxy ?? "")
         ccurl_set_string(pointer, CURLOPT_NOPROXY, configuration.proxy == nil ? "*" : "")
-        if let file = configuration.caFile { ccurl_set_string(pointer, CURLOPT_CAINFO, file) }
+        if let file = configuration.caFile ?? TrustedAuthorities.file {
+            ccurl_set_string(pointer, CURLOPT_CAINFO, file)
+        }
         if let file = configuration.clientCertificateFile { ccurl_set_string(pointer, CURLOPT_SSLCERT, file) }
         if let file = configuration.clientKeyFile { ccurl_set_string(pointer, CURLOPT_SSLKEY, file) }
         if let password = configuration.clientKeyPassword { ccurl_set_string(pointer, CURLOPT_KEYPASSWD, password) }

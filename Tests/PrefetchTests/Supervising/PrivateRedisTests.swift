@@ -167,6 +167,22 @@ struct PrivateRedisTests {
         #expect(access(socket, F_OK) != 0)
     }
 
+    @Test("The redis-server of a package that brings one comes before those of PATH")
+    func ownProgram() {
+        for folder in ["own", "first", "second"] {
+            mkdir(directory.path(folder), 0o755)
+            directory.write(Array("#!/bin/sh\n".utf8), to: "\(folder)/redis-server")
+            chmod(directory.path("\(folder)/redis-server"), 0o755)
+        }
+        let searchPath = ":relative:\(directory.path("none")):\(directory.path("first")):\(directory.path("second"))"
+        func find() -> String? { RedisProgram.path(in: searchPath, ownFolder: directory.path("own")) }
+        #expect(find() == directory.path("own/redis-server"))
+        unlink(directory.path("own/redis-server"))
+        #expect(find() == directory.path("first/redis-server"))
+        chmod(directory.path("first/redis-server"), 0o644)
+        #expect(find() == directory.path("second/redis-server"))
+    }
+
     @Test("Without redis-server the error names the package, with an old one its version")
     func unusableProgram() async throws {
         let missing = await #expect(throws: PrefetchError.self) {

@@ -9,12 +9,12 @@ debian_mirror() {
     printf '%s\n' "${uri:-http://deb.debian.org/debian}"
 }
 
-make_chroot() { # suite, folder
-    local mirror proxy
-    mirror=$(debian_mirror)
-    debootstrap --variant=minbase "$1" "$2" "$mirror" >"$2.log" 2>&1 || { tail -n 20 "$2.log" >&2; return 1; }
+make_chroot() { # suite, folder, another mirror, its components
+    local mirror=${3:-} parts=${4:-main} proxy
+    [ -n "$mirror" ] || mirror=$(debian_mirror)
+    debootstrap --variant=minbase --components="$parts" "$1" "$2" "$mirror" >"$2.log" 2>&1 || { tail -n 20 "$2.log" >&2; return 1; }
     rm -f "$2.log"
-    printf 'deb %s %s main\n' "$mirror" "$1" >"$2/etc/apt/sources.list"
+    printf 'deb %s %s %s\n' "$mirror" "$1" "${parts//,/ }" >"$2/etc/apt/sources.list"
     proxy=$(apt-config dump Acquire::http::Proxy 2>/dev/null) || proxy=
     printf '%s\nAPT::Install-Recommends "false";\n' "$proxy" >"$2/etc/apt/apt.conf.d/90prefetch"
     printf 'force-unsafe-io\n' >"$2/etc/dpkg/dpkg.cfg.d/prefetch"

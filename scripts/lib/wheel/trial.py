@@ -1,17 +1,17 @@
 """Uses an installed wheel as a person would, without a network: trial.py FOLDER-OF-PROGRAMS GIVEN. Beside the programs is duckdb; in GIVEN are an
-authority, a server's certificate by it, and HexSamples.swift with images. Ends at the first thing that is wrong."""
+authority, a server's certificate by it, images (HexSamples.swift) and png.py. Ends at the first thing that is wrong."""
 import http.server
 import os
 import re
 import signal
 import ssl
-import struct
 import subprocess
 import sys
 import threading
 import time
-import zlib
 from pathlib import Path
+
+from png import noise
 
 programs, given = (Path(word) for word in sys.argv[1:])
 held, asked = threading.Event(), threading.Event()
@@ -19,18 +19,8 @@ os.chdir(os.environ["HOME"])
 # As somebody who has not activated the environment.
 environment = {"PATH": "/usr/bin:/bin", "HOME": os.environ["HOME"], "LC_ALL": "C.UTF-8"}
 
-
 hexes = re.findall(r'let (alphaWebP|avif) = bytes\(\s+"""(.*?)"""', (given / "HexSamples.swift").read_text(), re.S)
 samples = {f"/{name}": bytes.fromhex(text) for name, text in hexes}
-
-
-def png(text):
-    def chunk(name, data):
-        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
-
-    rows = b"".join(b"\0" + (text.encode() * 24)[:24] for _ in range(8))
-    head = struct.pack(">IIBBBBB", 8, 8, 8, 2, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
 
 
 class Site(http.server.BaseHTTPRequestHandler):
@@ -40,7 +30,7 @@ class Site(http.server.BaseHTTPRequestHandler):
         if "slow" in self.path:
             asked.set()
             held.wait()
-        body = samples.get(self.path) or png(self.path)
+        body = samples.get(self.path) or noise(self.path, 8)
         self.send_response(404 if "missing" in self.path else 200)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
@@ -128,7 +118,6 @@ print(f"after {time.monotonic() - begun:.1f} s")
 must("nothing of it is left", not any(os.path.exists(f"/proc/{pid}") for pid, _, _ in started), started)
 held.set()
 coord(*words)
-worker = subprocess.run([programs / "prefetch-worker", "--version"], env=environment, capture_output=True, text=True)
-must("prefetch-worker is there", worker.returncode == 0 and worker.stdout.startswith("prefetch "), worker)
-origin = subprocess.run([programs / "prefetch-origin", "manifest", "--count", "100"], env=environment, capture_output=True, text=True)
-must("prefetch-origin is there", origin.returncode == 0 and len(origin.stdout.splitlines()) == 100, origin)
+for program, words, lines in (("prefetch-worker", ["--version"], 1), ("prefetch-origin", ["manifest", "--count", "100"], 100)):
+    said = subprocess.run([programs / program, *words], env=environment, capture_output=True, text=True)
+    must(f"{program} is there", said.returncode == 0 and len(said.stdout.splitlines()) == lines, said)

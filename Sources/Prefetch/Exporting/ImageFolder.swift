@@ -54,7 +54,7 @@ package final class ImageFolder: Sendable {
         guard let last = parts.last else { return }
         guard parts.allSatisfy({ $0.utf8.count <= Int(NAME_MAX) }) else { return state.withLock { $0.unnamable += 1 } }
         let place = Place(folder: try folder(parts.dropLast().joined(separator: "/")), name: String(last), path: name)
-        guard copyMode == .links else { return try copy(entry, place, because: nil) }
+        guard copyMode == .links, !entry.isInShard else { return try copy(entry, place, because: nil) }
         let code = entry.link(into: place.folder.descriptor, as: place.name)
         switch code {
         case 0: state.withLock { $0.linked += 1 }

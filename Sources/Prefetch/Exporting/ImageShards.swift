@@ -285,8 +285,8 @@ package final class ImageShards: Sendable {
         let name = ShardLayout.name(shard.number)
         for file in shard.files {
             do throws(WebImageError) {
-                try images.replace(
-                    file.key, inode: file.inode, length: file.length, byShard: name, file.place)
+                try images.link(
+                    file.key, toShard: name, file.place, replacing: (file.inode, file.length))
             } catch {
                 throw PrefetchError(.inputOutput, error.message, hint: "make room, and run it again")
             }
@@ -302,7 +302,7 @@ package final class ImageShards: Sendable {
         let (stats, mark) = (Self.statsName(name), "." + Self.statsName(name))
         var known = knownStats(stats)
         if known?.isOfShard(of: shard.stats) != true {
-            if known != nil { throw ImageFolder.taken("\(path)/\(stats)") }
+            if known != nil, !options.replaces { throw ImageFolder.taken("\(path)/\(stats)") }
             known = nil
         }
         if let known, options.form != .tables, known.successes > shard.stats.successes { return (true, false) }
@@ -316,7 +316,7 @@ package final class ImageShards: Sendable {
                 try writer.map { writer throws(PrefetchError) in try table(of: shard, by: writer, name) } ?? shard.rows,
                 name + tableEnding
             ))
-        let isOwn = known != nil || knownStats(mark)?.isOfShard(of: shard.stats) == true
+        let isOwn = options.replaces || known != nil || knownStats(mark)?.isOfShard(of: shard.stats) == true
         let new = files.filter { !folder.has($0.name, sameAs: $0.file.descriptor) }
         if !isOwn {
             let others = options.form == .tables ? [] : [stats, mark]

@@ -31,7 +31,7 @@ package struct ShardExport: Sendable {
     /// - Throws: what ``ImageShards`` and `form` throw, `inputOutput` where the cache cannot be read, `stopped` where the task is cancelled.
     package func writeAll(trustsStats: Bool) async throws(PrefetchError) -> ShardForm {
         let form = try form(try await export.columns())
-        var layout = ShardLayout(perShard: shards.options.perShard)
+        var layout = shards.options.layout
         let list = ListExtent(entries: chain.root.total, files: chain.root.listFiles, hasEnded: true)
         let entries = try reader()
         var cursor = export.results.cursor()
@@ -62,7 +62,7 @@ package struct ShardExport: Sendable {
     /// - Throws: as ``writeAll(trustsStats:)``.
     package func follow(_ list: ListStream?) async throws(PrefetchError) {
         let fed = ListExtent(entries: chain.root.total, files: chain.root.listFiles, hasEnded: true)
-        var layout = ShardLayout(perShard: shards.options.perShard)
+        var layout = shards.options.layout
         var open: [OpenShard] = []
         let entries = try reader()
         var columns = ListColumns()

@@ -26,6 +26,8 @@ struct ShardLayout: Sendable {
     private static let shardDigits = 5
 
     private let perShard: Int
+    /// Of the shards of the list's files, one each; nil: they follow each other.
+    private let numbers: [Int]?
     private let indexDigits: Int
     private var number = 0
     private var start = 0
@@ -33,8 +35,10 @@ struct ShardLayout: Sendable {
     private var file = 0, fileStart = 0
 
     /// * `perShard`: lines, at least 1.
-    init(perShard: Int) {
+    /// * `numbers`: of shards that are written again, of which each file of the list has the lines of one.
+    init(perShard: Int, numbers: [Int]? = nil) {
         self.perShard = max(1, perShard)
+        self.numbers = numbers
         var (digits, limit) = (0, 1)
         while limit < self.perShard { (digits, limit) = (digits + 1, limit * 10) }
         indexDigits = digits
@@ -52,7 +56,7 @@ struct ShardLayout: Sendable {
         let end = min(start + perShard, limit)
         guard end > start, end <= list.entries else { return nil }
         defer { (number, start) = (number + 1, end) }
-        return Shard(number: number, entries: start..<end)
+        return Shard(number: numbers.flatMap { file < $0.count ? $0[file] : nil } ?? number, entries: start..<end)
     }
 
     /// `00007`.
@@ -98,8 +102,14 @@ package struct ShardOptions: Sendable, Equatable {
     package var sidecar: Sidecar?
     /// The kept column with the captions; nil: one that is called as such columns are.
     package var captionColumn: String?
+    /// The shards that are written again, of each of which the list has a file; nil: all of the list are written.
+    package var numbers: [Int]?
+    /// Whether files of other writers are replaced.
+    package var replaces = false
 
     package init(_ form: Form) { self.form = form }
+
+    var layout: ShardLayout { ShardLayout(perShard: perShard, numbers: numbers) }
 
     /// Members of which each image has its own.
     package static let ownMember = "ext"

@@ -14,7 +14,7 @@ package enum CoordCommands {
         CommandGroup(name: "Watch", subcommands: [StatusCommand.self, WatchCommand.self, DashCommand.self]),
         CommandGroup(
             name: "Results",
-            subcommands: [FailuresCommand.self, WhyCommand.self, ExportCommand.self]),
+            subcommands: [FailuresCommand.self, WhyCommand.self, ExportCommand.self, HealCommand.self]),
         CommandGroup(name: "Cache", subcommands: [CacheCommand.self, BlacklistCommand.self]),
         CommandGroup(
             name: "Operate",

@@ -319,31 +319,35 @@ public final class ImageFiles: Sendable {
         return code == 0
     }
 
-    /// Replaces an image by a link to its copy in the archive of a shard beside the cache.
-    /// * `inode`, `length`: of the image's file.
+    /// Puts a link to the archive of a shard beside the cache in the place of an image, which is the same.
     /// * `place`: of its line in the shard.
-    /// - Returns: false if another file has taken the name meanwhile.
+    /// * `file`: the image's file and its length; nil: there is none, and if there is one, it stays.
+    /// - Returns: false if another file has the name.
     /// - Throws: `localFault`.
     @discardableResult
-    package func replace(
-        _ key: CacheKey, inode: UInt, length: Int, byShard shard: String, _ place: Int
+    package func link(
+        _ key: CacheKey, toShard shard: String, _ place: Int, replacing file: (inode: UInt, length: Int)?
     ) throws(WebImageError) -> Bool {
+        let target = ShardedImages.link(shard, place)
+        guard let file else {
+            let code = symlinkat(target, try leaves.open(key).descriptor, key.name) == 0 ? 0 : errno
+            guard code == 0 || code == EEXIST else { throw directory.fault("store an image", code: code) }
+            return code == 0
+        }
         guard let leaf = FolderLock(directory.descriptor, key.leaf) else { throw directory.fault("replace an image") }
         var status = stat()
-        guard fstatat(leaf.descriptor, key.name, &status, AT_SYMLINK_NOFOLLOW) == 0, UInt(status.st_ino) == inode,
+        guard fstatat(leaf.descriptor, key.name, &status, AT_SYMLINK_NOFOLLOW) == 0, UInt(status.st_ino) == file.inode,
             status.st_mode & S_IFMT == S_IFREG
         else { return false }
         let link = TemporaryFiles.name()
-        guard symlinkat(ShardedImages.link(shard, place), leaf.descriptor, link) == 0 else {
-            throw directory.fault("replace an image")
-        }
+        guard symlinkat(target, leaf.descriptor, link) == 0 else { throw directory.fault("replace an image") }
         guard renameat(leaf.descriptor, link, leaf.descriptor, key.name) == 0 else {
             let code = errno
             unlinkat(leaf.descriptor, link, 0)
             throw directory.fault("replace an image", code: code)
         }
         unlinkat(leaf.descriptor, key.name + CacheRecord.fileSuffix, 0)
-        account.add(images: -1, blocks: -CacheAccount.blocks(length), leaf: key.leafIndex)
+        account.add(images: -1, blocks: -CacheAccount.blocks(file.length), leaf: key.leafIndex)
         return true
     }
 

@@ -87,6 +87,11 @@ package struct VariantRecipe: Sendable {
         return "\(tenths / 10).\(tenths % 10) MiB"
     }
 
+    /// The size of the result for an upright image of this size.
+    package static func size(of image: PixelSize, _ variant: ImageVariant) -> PixelSize {
+        sizing(variant, of: image).canvas
+    }
+
     /// What becomes of an upright image of this size. The limit holds for what the size leaves.
     private static func sizing(_ variant: ImageVariant, of image: PixelSize) -> ImageSizing {
         let limit = variant.limitBytes ?? .max

@@ -76,7 +76,7 @@ static bool start(reader *reader, const uint8_t *bytes, size_t count) {
     return reader->value >> 56 < reader->range;
 }
 
-/// Whether a symbol has been read that began behind the last byte but one, where libwebp has no more.
+/// Whether a symbol has been read of whose eight bits one is behind the end, which is where libwebp gives up.
 static bool is_over(const reader *reader) { return reader->known < reader->missing + AHEAD; }
 
 /// One less than the part of the range that is of zeros. The product is formed at once, and shifted as the range is: one behind the other would

@@ -1,7 +1,7 @@
 // Checks and decodes WebP by libwebp. The structure, of which this file relies on nothing but the lengths of the chunks, is checked before
 // (WebPStructure.swift). An ANMF chunk's own chunks are what libwebp accepts as an image without a RIFF header (webp/decode.h).
 //
-// The check: a lossy image without an alpha channel is proved whole without libwebp (webp_prove.c), which decides on the others. It decodes to YUV without
+// The check: a lossy image without an alpha channel is proved whole without libwebp (webp_prove.c), which decides on the others. They are decoded to YUV without
 // the loop filter, which cannot fail: a truncated or damaged partition is found while its symbols are read.
 #include "canvas.h"
 #include "rows.h"

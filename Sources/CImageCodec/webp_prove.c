@@ -30,7 +30,8 @@ static bool find(const uint8_t *bytes, size_t count, lossy_image *image) {
         if (is_named(next, "VP8 ")) {
             *image = (lossy_image){.bytes = data, .count = size};
             if (!vp8_read_size(data, size, &image->width, &image->height)) return false;
-            return is_first || (width == image->width && height == image->height);
+            // Behind VP8X the padding of a chunk counts, also of the last one.
+            return is_first || (width == image->width && height == image->height && left - size >= (size & 1));
         }
         if (is_first) {
             if (!is_named(next, "VP8X") || size != VP8X_BYTES || data[0] & (HAS_ALPHA | IS_ANIMATED)) return false;

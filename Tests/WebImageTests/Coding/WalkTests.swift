@@ -106,10 +106,18 @@ struct WalkTests {
             segments: Int32(1 + random.below(4)), partitions: Int32(random.below(4)),
             noise_shaping: Int32([0, 50, 100][random.below(3)]), filter: Int32([0, 20, 60, 100][random.below(4)]),
             sharpness: Int32(random.below(8)), has_simple_filter: random.below(2) == 0)
-        return [UInt8](unsafeUninitializedCapacity: 1 << 20) { buffer, count in
+        let simple = [UInt8](unsafeUninitializedCapacity: 1 << 20) { buffer, count in
             count = reference_encode_webp(
                 pixels, UInt32(width), UInt32(height), &options, buffer.baseAddress, buffer.count)
         }
+        return random.below(3) > 0 ? simple : extended(Array(simple[20...]), width, height)
+    }
+
+    /// A frame behind VP8X and a chunk of metadata.
+    private static func extended(_ frame: [UInt8], _ width: Int, _ height: Int) -> [UInt8] {
+        let sides = [width - 1, height - 1].flatMap { side in (0..<3).map { UInt8(side >> (8 * $0) & 0xFF) } }
+        let head = WebPSamples.chunk("VP8X", [0x20, 0, 0, 0] + sides) + WebPSamples.chunk("ICCP", [1, 2, 3])
+        return WebPSamples.riff(head + WebPSamples.chunk("VP8 ", frame))
     }
 
     @Test("JPEG of one scan and of several, progressive and not, in all samplings")
@@ -188,6 +196,19 @@ struct WalkTests {
         #expect(proved < 4)
     }
 
+    @Test("Containers without their last byte of padding")
+    func padding() throws {
+        try #require(ImageCoder.canDecode(.webp))
+        // One byte more than the symbols need.
+        let odd = Array(Sample.lossyWebP.bytes[20...]) + (Sample.lossyWebP.bytes.count % 2 == 0 ? [0] : [])
+        let extended = Self.extended(odd, Sample.width, Sample.height)
+        for bytes in [WebPSamples.riff(WebPSamples.chunk("VP8 ", odd)), extended] {
+            let unpadded = Self.mended(Array(bytes.dropLast()))
+            #expect(status(bytes, .webp) == IMAGE_CODEC_WHOLE.rawValue && isTaken(bytes, .webp))
+            #expect((status(unpadded, .webp) == IMAGE_CODEC_WHOLE.rawValue) == isTaken(unpadded, .webp))
+        }
+    }
+
     // MARK: Damage
 
     /// A bit or a byte changed, cut, a run swapped with another, doubled, removed or zeroed, scans left out or repeated.
@@ -240,7 +261,8 @@ struct WalkTests {
     private static func mended(_ bytes: [UInt8]) -> [UInt8] {
         guard bytes.count > 20 else { return bytes }
         var mutant = bytes
-        for (place, length) in [(4, bytes.count - 8), (16, bytes.count - 20)] {
+        let isSimple = bytes[12..<16].elementsEqual("VP8 ".utf8)
+        for (place, length) in [(4, bytes.count - 8)] + (isSimple ? [(16, bytes.count - 20)] : []) {
             for index in 0..<4 { mutant[place + index] = UInt8(length >> (8 * index) & 0xFF) }
         }
         return mutant

@@ -162,6 +162,8 @@ public struct ImageCoder: Sendable {
         _ info: ImageInfo, _ bytes: UnsafeRawBufferPointer, memory need: Int, spent: UInt64 = 0
     ) throws(ImageFault) -> ImageCodec.Proof {
         guard need <= limits.maxMemory, info.format != .avif else { return ImageCodec.Proof(spent: spent) }
+        // Nothing is to be waited for.
+        if need == 0 { return try codec.prove(info.format, bytes, spent: spent) }
         return try withMemory(need, for: info) { () throws(ImageFault) in
             try codec.prove(info.format, bytes, spent: spent)
         }

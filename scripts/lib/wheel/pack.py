@@ -2,6 +2,7 @@
 import base64
 import hashlib
 import os
+import re
 import sys
 import time
 import zipfile
@@ -14,7 +15,9 @@ info, folder = f"{about}.dist-info", Path(folder)
 files = {f"{about}.data/{path.relative_to(folder)}": path for kind in ("scripts", "data") for path in folder.glob(f"{kind}/**/*")}
 files |= {f"{info}/{path.relative_to(folder / 'info')}": path for path in folder.glob("info/**/*")}
 contents = {place: (path.read_bytes(), path.stat().st_mode) for place, path in files.items() if path.is_file()}
-description = "\n".join(line for line in (here / "README.md").read_text().splitlines() if "](docs/" not in line and "README.zh" not in line)
+page = (here / "README.md").read_text().split("## Documentation")[0].replace("[简体中文](README.zh-CN.md)\n\n", "")
+# Its pictures and its links lead to files that are not there.
+description = re.sub(r"!\[.*?\]\(.*?\)\n|\[([^]]+)\]\((?!https:)[^)]+\)", r"\1", page)
 contents[f"{info}/METADATA"] = f"""Metadata-Version: 2.4
 Name: prefetch-images
 Version: {version}

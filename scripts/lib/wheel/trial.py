@@ -1,5 +1,5 @@
 """Uses an installed wheel as a person would, without a network: trial.py FOLDER-OF-PROGRAMS GIVEN. Beside the programs is duckdb; in GIVEN are an
-authority, a server's certificate by it, images (HexSamples.swift) and png.py. Ends at the first thing that is wrong."""
+authority, a server's certificate by it, images (HexSamples.swift) and png.py; the machine's bundle has the authority. Ends at the first thing that is wrong."""
 import http.server
 import os
 import re
@@ -93,6 +93,7 @@ must("WebP and AVIF were decoded", len(samples) == 2 and all(f'"format":"{one}"'
 coord("run", "none", code=66)
 coord("run", "--no-such-option", code=64)
 run("tls", [f"{secure}/{i}.png" for i in range(20)], SSL_CERT_FILE=str(given / "authority.pem"))
+run("bundle", [f"{secure}/another.png"])
 run("untrusted", [f"{secure}/other.png"], 3, SSL_CERT_FILE=str(given / "stranger.pem"))
 
 # The extra.

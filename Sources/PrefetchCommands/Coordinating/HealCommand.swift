@@ -32,7 +32,7 @@ struct HealCommand: AsyncParsableCommand {
 
     @OptionGroup var confirmation: Confirmation
 
-    @Argument(parsing: .allUnrecognized, help: .hidden)
+    @Argument(parsing: .allUnrecognized, help: .value("option", "Options of run about requests, images and workers."))
     var others: [String] = []
 
     private static let mostReasons = 5

@@ -113,8 +113,11 @@ struct HealTests: FolderSuite {
     @Test("What is no folder of shards is named")
     func wrong() async throws {
         folder.write(Array("{\"url\":\"http://h/1.jpg\"}\n".utf8), to: "00000.jsonl")
+        folder.write([], to: "00000.tar")
+        try FileManager.default.createDirectory(atPath: folder.path("empty"), withIntermediateDirectories: false)
         for (path, code, text) in [
             (folder.path("none"), 73, "none"), (folder.path("."), 65, "it has no column key"),
+            (folder.path("empty"), 66, "has no archives of shards"),
         ] as [(String, Int32, String)] {
             let heal = try await ended(["heal", path, "--yes"])
             #expect(await heal.wait() == .exited(code) && heal.stderr.contains(text), "\(heal.stderr)")

@@ -38,9 +38,9 @@ package struct FoundShards: Sendable {
                     ? Int(name.prefix { $0 != "." }) : nil
             }
         ).sorted()
-        guard !numbers.isEmpty else {
+        guard all.contains(where: { $0.hasSuffix(".tar") }) else {
             throw PrefetchError(
-                .notFound, "\(PathText.shown(path)) has no shards",
+                .notFound, "\(PathText.shown(path)) has no archives of shards",
                 hint: "name the folder with 00000.tar and 00000.parquet")
         }
     }

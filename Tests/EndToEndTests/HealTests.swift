@@ -26,7 +26,7 @@ struct HealTests: FolderSuite {
     }
 
     private func heal(_ more: [String] = []) -> [String] {
-        ["heal", folder.path("out"), "--allow-net", "127.0.0.0/8", "-n", "1", "--sidecar", "jsonl"] + more
+        ["heal", folder.path("out"), "--allow-net", "127.0.0.0/8", "-n", "1"] + more
     }
 
     /// Shards of ten lines, of which some have no image; those of a later run by others do not say whose they are.
@@ -60,6 +60,10 @@ struct HealTests: FolderSuite {
         let text = "3 shards of 25 lines, 3 of them without an image, in 3 shards"
         let plan = try await ran(heal(["--dry-run"]), says: text)
         #expect(plan.stderr.contains("3  httpError 500") && origin.requestCount() == requests, "\(plan.stderr)")
+        let limited = try await ended(heal(["--yes", "--limit", "1", "--sidecar", "jsonl"]))
+        #expect(
+            await limited.wait() == .exited(64) && limited.stderr.contains("and no --limit, --sidecar"),
+            "\(limited.stderr)")
         let refused = try await ended(heal())
         #expect(await refused.wait() == .exited(78) && refused.stderr.contains("add --yes"), "\(refused.stderr)")
         try await ran(heal(["--yes"]), says: "25 images in 3 shards, 3 of them new")
@@ -77,6 +81,13 @@ struct HealTests: FolderSuite {
             }
         }
         try await ran(heal(), says: "nothing is missing")
+        // A shard that was not completed is done again; its results stay readable.
+        try FileManager.default.removeItem(atPath: folder.path("out/00001_stats.json"))
+        try await ran(heal(["--yes", "--manifest", folder.path("m.jsonl")]), says: "10 images in 1 shard")
+        #expect(origin.requestCount() == requests + 3 && folder.read("m.jsonl")?.isEmpty == false)
+        try await ran(["failures", "--cache", folder.path("out/.prefetch")])
+        let export = try await ran(["export", "--format", "jsonl", "--cache", folder.path("out/.prefetch")])
+        #expect(export.stdout.split(separator: "\n").count == 10, "\(export.stdout)")
     }
 
     @Test("A damaged image is fetched again, and a shard that is whole stays as it is")

@@ -14,6 +14,8 @@ package struct FoundShards: Sendable {
         package var reasons: [(text: String, count: Int)] = []
         /// What images are called behind their keys.
         package var member: String?
+        /// What their tables are.
+        package var sidecar: ShardOptions.Sidecar?
         /// Lines that a shard has at most.
         package var perShard = 0
         /// Images of another size than what was fetched, with one of them.
@@ -82,6 +84,7 @@ package struct FoundShards: Sendable {
                 }
             }
             if let key = rows.first?.key { plan.perShard = max(plan.perShard, Self.perShard(key)) }
+            plan.sidecar = plan.sidecar ?? (table.hasSuffix(".jsonl") ? .jsonl : .parquet)
             plan.shards += 1
             plan.lines += rows.count
             plan.images += rows.count - missing

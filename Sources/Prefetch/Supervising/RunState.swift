@@ -71,6 +71,9 @@ package struct RunState: Sendable {
     /// The folder for copies of lists, created if missing.
     package func lists() throws(PrefetchError) -> String { try subfolder("lists").path }
 
+    /// The folder for the lines of shards that are healed, created if missing.
+    package func healing() throws(PrefetchError) -> String { try subfolder("heal").path }
+
     func redis() throws(PrefetchError) -> PrivateRedisFolder {
         try PrivateRedisFolder(cache: cache, data: subfolder(PrivateRedisFolder.name))
     }

@@ -45,6 +45,7 @@ struct HealCommand: AsyncParsableCommand {
         guard !plan.incomplete.isEmpty else { return Console.note("nothing is missing") }
         if dryRun { return }
         let command = try command()
+        _ = try DescriptorBudget.raised()
         var batch = try command.batch.settings()
         let fetch = try command.workerSettings(&batch)
         try Self.check(plan, batch.options)
@@ -52,8 +53,10 @@ struct HealCommand: AsyncParsableCommand {
             "request \(Wording.count(plan.lines - plan.images)) URLs, and write \(Wording.count(plan.incomplete.count, "shard")) again",
             "heal")
         let cache = try RunCache(command.cacheFolder, StateOption.folder(command.state), fetch.prepareCache())
-        let lists = try cache.state.lists()
-        let files = plan.incomplete.map { "\(lists)/heal-\($0).jsonl" }
+        let lists = try cache.state.healing()
+        let files = plan.incomplete.map { "\(lists)/\($0).jsonl" }
+        // What was queued of them has a copy; another time they are written again.
+        defer { for file in files { unlink(file) } }
         var whole = 0
         for (number, file) in zip(plan.incomplete, files) {
             whole += try await threads.run { [batch] () throws(PrefetchError) in
@@ -61,12 +64,14 @@ struct HealCommand: AsyncParsableCommand {
             }
         }
         let list = try ListStream(files)
-        try list.keep(in: lists)
+        try list.keep(in: cache.state.lists())
         var settings = command.settings(fetch, workers: command.workers ?? RunCommand.defaultWorkers)
-        settings.outputs = [.shards(folder, options(plan))]
+        settings.outputs = settings.outputs.map { target in
+            guard case .shards(let path, let options) = target else { return target }
+            return .shards(path, Self.options(options, plan))
+        }
         Console.note("\(Wording.count(whole, "image")) of these shards are whole")
         try await BatchRun(settings: settings, cache: cache, source: .list(list, batch, cache: cache.disk)).run()
-        for file in files { unlink(file) }
     }
 
     private func tell(_ plan: FoundShards.Plan) {
@@ -96,12 +101,19 @@ struct HealCommand: AsyncParsableCommand {
         guard let command = try SettingWords.parse(RunCommand.self, words + others) as? RunCommand else {
             throw PrefetchError(.software, "run is no command")
         }
+        let refused = command.part.given.union(command.table.given).union(command.shards.given)
+            .subtracting(["caption_column"]).sorted()
+        guard refused.isEmpty else {
+            let names = refused.map { "--" + $0.replacing("_", with: "-") }.joined(separator: ", ")
+            throw ValidationError("heal takes lines, columns and names from the shards, and no \(names)")
+        }
         return command
     }
 
-    private func options(_ plan: FoundShards.Plan) -> ShardOptions {
-        var options = ShardOptions(.webDataset)
-        (options.perShard, options.imageMember) = (plan.perShard, plan.member)
+    /// Shards stay as they were.
+    private static func options(_ given: ShardOptions, _ plan: FoundShards.Plan) -> ShardOptions {
+        var options = given
+        (options.perShard, options.imageMember, options.sidecar) = (plan.perShard, plan.member, plan.sidecar)
         (options.numbers, options.replaces) = (plan.incomplete, true)
         return options
     }

@@ -49,7 +49,7 @@ enum ProxyTarget: Equatable {
         var text: UnsafeMutablePointer<CChar>?
         var status = curl_url_set(parser, CURLUPART_URL, url, 0)
         if status == CURLUE_OK { status = curl_url_get(parser, CURLUPART_HOST, &text, UInt32(CURLU_PUNYCODE)) }
-        // Of a name that cannot be ASCII curl up to 8.12 returns what it has begun with, beside the error.
+        // Of a name that cannot be ASCII curl 7.88 returns what it has begun with, beside the error.
         defer { curl_free(text) }
         guard status == CURLUE_OK, let text else {
             throw WebImageError(.invalidURL, "curl: \(String(cString: curl_url_strerror(status)))")

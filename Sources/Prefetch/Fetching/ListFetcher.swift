@@ -252,6 +252,11 @@ package final class ListFetcher: ListOpening {
                 .unreadableList, "cannot fetch \(name): \(error.message)",
                 hint: "if that is your own network, allow it: PREFETCH_ALLOW_NET=\(refused)")
         }
+        if error.code == .secureConnectionFailed {
+            return PrefetchError(
+                .unreadableList, "cannot fetch \(name): \(error.message)",
+                hint: "if its authority is your own, name its certificate: CURL_CA_BUNDLE=FILE, or run --ca-file FILE")
+        }
         return PrefetchError(
             error.isTransient ? .stopped : .unreadableList, "cannot fetch \(name): \(error.message)",
             hint: error.isTransient ? "run it again" : "fetch it with another program, and give the file")

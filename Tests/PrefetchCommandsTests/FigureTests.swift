@@ -180,7 +180,7 @@ struct FigureTests {
         }
         try expect(
             rows.joined(), in: "METRICS.md", after: "| metric | labels | meaning |\n|---|---|---|\n",
-            before: "\nThe three counters of losses")
+            before: "<!-- end -->")
         // Alerts and the dashboard name no other.
         let names = Set(
             families.map(\.name) + ["_bucket", "_sum", "_count"].map { "prefetch_fetch_duration_seconds\($0)" })

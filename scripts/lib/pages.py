@@ -27,7 +27,7 @@ RIGHT = [
 LINK = re.compile(r"\]\(([^)#\s]*)(#[^)]*)?\)")
 CELL = 200
 # Tables that a script writes, from its heads or from what it measured.
-WRITTEN = re.compile(r"^\| script \| ARGV |^## .*20\d\d-\d\d-\d\d")
+WRITTEN = re.compile(r"^\| script \| what it does |^## .*20\d\d-\d\d-\d\d")
 
 
 def tracked(*patterns):

@@ -1,4 +1,4 @@
-"""Links of the documents, the list of scripts, long cells of tables, and words that are not used: file:line and what is wrong, exit 1 if
+"""Links of the documents, the list of scripts, long cells of tables, the length of docs/, and words that are not used: file:line and what is wrong, exit 1 if
 there is something."""
 
 import pathlib
@@ -26,6 +26,8 @@ RIGHT = [
 ]
 LINK = re.compile(r"\]\(([^)#\s]*)(#[^)]*)?\)")
 CELL = 200
+# Of docs/, without what scripts and tests write. Who adds a page says what another one says no more.
+MOST_WORDS = 30_000
 # Tables that a script writes, from its heads or from what it measured.
 WRITTEN = re.compile(r"^\| script \| what it does |^## .*20\d\d-\d\d-\d\d")
 
@@ -82,6 +84,14 @@ def cells():
                         yield f"{page}:{number}: a cell has {length} characters, {CELL} at most"
 
 
+def length():
+    """docs/ is read by people: it has a size."""
+    texts = [re.sub(r"<!-- from .*?-->.*?<!-- end.*?-->", "", page.read_text(encoding="utf-8"), flags=re.DOTALL) for page in tracked("docs/*.md")]
+    written = sum(len(re.findall(r"\S*\w\S*", text)) for text in texts)
+    if written > MOST_WORDS:
+        yield f"docs: {written:,} words are written by hand, {MOST_WORDS:,} at most"
+
+
 def forbidden():
     """The words of the glossary's last column that are wrong everywhere, each with the word of its row. Those in parentheses are not."""
     found = dict(ALSO)
@@ -124,6 +134,6 @@ def words():
 
 
 if __name__ == "__main__":
-    found = [line for part in (links, scripts, cells, words) for line in part()]
+    found = [line for part in (links, scripts, cells, length, words) for line in part()]
     print("\n".join(found))
     sys.exit(bool(found))

@@ -22,8 +22,8 @@ extension DiskCache {
         /// Directories consulted, in this order, if this one has no image (`addReadOnlyCachePath:`): caches of ours or of SDWebImage. They
         /// are never changed; images of SDWebImage, which have no record, are verified each time.
         public var readOnlyDirectories: [String] = []
-        /// Maximum bytes of a file without a record that is read for verification; a longer one counts as damaged. Default 1 GiB; a worker
-        /// uses its `--max-size`. Files with a record have at most 4 GiB.
+        /// Maximum bytes of a file without a record that is read for verification; a longer one counts as damaged. Default 1 GiB. Files with a
+        /// record have at most 4 GiB.
         public var maxUnverifiedSize = 1 << 30
         var isTier = false
 

@@ -22,6 +22,10 @@ let cSettings: [CSetting] = [
 // A program in C is linked by the driver of Swift, with its startup code and its library; these leave both out.
 let withoutSwift: [LinkerSetting] = [.unsafeFlags(["-nostartfiles", "-static-stdlib", "-Xlinker", "--as-needed"])]
 
+// Words for people, once for each command: optimised it would take a fifth of the first build's time. Not part of the libraries, so that no
+// package that depends on this one meets the unsafe flag.
+let commandSettings = settings + [.unsafeFlags(["-Onone"], .when(configuration: .release))]
+
 // hiredis speaks TLS where it comes with this header, from 1.0 on; Debian 12 has 0.14. Sources/CHiredis/shim.h asks the same.
 let hiredisHasTLS = ["/usr/include", "/usr/local/include"].contains { access("\($0)/hiredis/hiredis_ssl.h", R_OK) == 0 }
 let redisSettings = settings + (hiredisHasTLS ? [.define("REDIS_TLS")] : [])
@@ -91,10 +95,10 @@ let package = Package(
         .target(
             name: "PrefetchCommands",
             dependencies: ["Prefetch", "Queue", "WebImage", "Redis", "Threading", "CLinux", argumentParser],
-            swiftSettings: settings),
+            swiftSettings: commandSettings),
         .executableTarget(
             name: "prefetch-coord", dependencies: ["PrefetchCommands", "Demonstration", argumentParser],
-            swiftSettings: settings),
+            swiftSettings: commandSettings),
         .executableTarget(name: "prefetch-worker", dependencies: ["PrefetchCommands"], swiftSettings: settings),
         .executableTarget(
             name: "prefetch-origin", dependencies: ["PrefetchCommands", "Demonstration"], swiftSettings: settings),
@@ -106,7 +110,7 @@ let package = Package(
         .target(
             name: "Demonstration",
             dependencies: ["PrefetchCommands", "Prefetch", "WebImage", "Redis", "Origin", "Threading", argumentParser],
-            path: "Sources/Tools/Demonstration", swiftSettings: settings),
+            path: "Sources/Tools/Demonstration", swiftSettings: commandSettings),
 
         .target(
             name: "TestSupport", dependencies: ["Origin", "CLinux", "Redis", "Threading"], path: "Tests/TestSupport",

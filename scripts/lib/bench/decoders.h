@@ -1,4 +1,4 @@
-// Full decodes of JPEG and PNG by their libraries: true where all of it is there, and the library has nothing to say against it.
+// Decodes of JPEG, PNG and WebP by their libraries: true where all of it is there, and the library has nothing to say against it.
 #include <png.h>
 #include <setjmp.h>
 #include <stdbool.h>
@@ -6,12 +6,14 @@
 #include <stdlib.h>
 // After stdio.h, which it needs.
 #include <jpeglib.h>
+#include <webp/decode.h>
 
 static jmp_buf jpeg_leave;
 static void jpeg_fatal(j_common_ptr common) { (void)common, longjmp(jpeg_leave, 1); }
 static void jpeg_silent(j_common_ptr common) { (void)common; }
 
-static bool jpeg_is_whole(const unsigned char *bytes, size_t count) {
+// `cheaply`: every bit is read still, and pixels are made in grey at an eighth of the size, as nothing cheaper can be had of libjpeg.
+static bool jpeg_decodes(const unsigned char *bytes, size_t count, bool cheaply) {
     static JSAMPLE *volatile rows;
     struct jpeg_decompress_struct decoder;
     struct jpeg_error_mgr errors;
@@ -25,7 +27,8 @@ static bool jpeg_is_whole(const unsigned char *bytes, size_t count) {
     jpeg_create_decompress(&decoder);
     jpeg_mem_src(&decoder, bytes, count);
     jpeg_read_header(&decoder, TRUE);
-    if (decoder.jpeg_color_space != JCS_CMYK && decoder.jpeg_color_space != JCS_YCCK) decoder.out_color_space = JCS_RGB;
+    if (decoder.jpeg_color_space != JCS_CMYK && decoder.jpeg_color_space != JCS_YCCK) decoder.out_color_space = cheaply ? JCS_GRAYSCALE : JCS_RGB;
+    if (cheaply) decoder.scale_num = 1, decoder.scale_denom = 8;
     jpeg_start_decompress(&decoder);
     size_t row = (size_t)decoder.output_width * (size_t)decoder.output_components;
     rows = realloc(rows, 4 * row);
@@ -46,5 +49,16 @@ static bool png_is_whole(const unsigned char *bytes, size_t count) {
     void *pixels = malloc(PNG_IMAGE_SIZE(decoder));
     bool done = pixels && png_image_finish_read(&decoder, NULL, pixels, 0, NULL) && decoder.warning_or_error == 0;
     free(pixels);
+    return done;
+}
+
+// `cheaply`: without filters of edges and of colours.
+static inline bool webp_decodes(const unsigned char *bytes, size_t count, bool cheaply) {
+    WebPDecoderConfig decoder;
+    if (!WebPInitDecoderConfig(&decoder)) return false;
+    decoder.output.colorspace = cheaply ? MODE_YUV : MODE_RGBA;
+    decoder.options.bypass_filtering = decoder.options.no_fancy_upsampling = cheaply;
+    bool done = WebPDecode(bytes, count, &decoder) == VP8_STATUS_OK;
+    WebPFreeDecBuffer(&decoder.output);
     return done;
 }

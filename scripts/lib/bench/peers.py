@@ -13,7 +13,7 @@ ANY = tuple(range(128))
 
 def compiled(bench):
     """The bare program."""
-    return bench.compile("bare", f"{HERE}/bare.c", "-std=c17", "-lcurl", "-ljpeg", "-lpng", "-lcrypto")
+    return bench.compile("bare", f"{HERE}/bare.c", "-std=c17", "-lcurl", "-ljpeg", "-lpng", "-lwebp", "-lcrypto")
 
 
 class Peers:
@@ -26,8 +26,8 @@ class Peers:
         self.words = {
             "prefetch": (lambda folder: self.prefetch(folder, *LIKE), (0, 3)),
             "prefetch, HTTP/2": (lambda folder: self.prefetch(folder, *LIKE, "--http2"), (0, 3)),
-            "prefetch, auto": (lambda folder: self.prefetch(folder, *LIKE, "--max-concurrent-downloads", "auto"), (0, 3)),
-            "prefetch, defaults": (self.prefetch, (0, 3)),
+            "prefetch, defaults": (self.defaults, (0, 3)),
+            **{f"prefetch, {count} of them": (lambda folder, count=count: self.defaults(folder, "-n", str(count)), (0, 3)) for count in (1, 2, 4)},
             "bare": (lambda folder: self.floor(folder, "none"), (0,)),
             "bare, same checks": (lambda folder: self.floor(folder, "decode"), (0,)),
             "curl": (self.curl, ANY),
@@ -43,8 +43,24 @@ class Peers:
         """Why a tool cannot be started; None if it can."""
         if name in ("aiohttp", "img2dataset", "scrapy"):
             return None if self.python else "its package could not be installed"
+        if name.startswith("prefetch") or name.startswith("bare"):
+            return None
         program = {"curl": "curl", "wget2": "wget2", "aria2": "aria2c"}.get(name.split(",")[0])
-        return None if program is None or shutil.which(program) else f"there is no {program} in PATH"
+        return None if shutil.which(program) else f"there is no {program} in PATH"
+
+    def typed(self, tool, place):
+        """What starts a tool, with short names for what is this run's alone."""
+        names = [(self.bench.program(""), ""), (f"{HERE}/", ""), (f"{place}/", "DIR/"), (place, "DIR"), (self.path, "LIST"), (self.bench.folder + "/", "")]
+        names += [(self.authority, "CA")] if self.authority else []
+        text = " ".join(self.words[tool][0](place))
+        for long, short in sorted(names, key=lambda name: -len(name[0])):
+            text = text.replace(long, short)
+        return text.replace(f" {self.python}", "")
+
+    def defaults(self, folder, *options):
+        """As somebody types it who reads no manual; this machine's own network has to be opened for it."""
+        words = [self.bench.program("prefetch-coord"), "run", self.path, "--cache", f"{folder}/cache", "--quiet", "--allow-net", "127.0.0.0/8", *options]
+        return words + (["--ca-file", self.authority] if self.authority else [])
 
     def prefetch(self, folder, *options):
         each = max(1, self.in_flight // PROCESSES)
@@ -65,7 +81,7 @@ class Peers:
             lines += [f'url = "{url}"', f'output = "{folder}/{number % 256:02x}/{number}"']
         config = self.bench.write("curl.txt", lines)
         for shard in range(256):
-            os.makedirs(f"{folder}/{shard:02x}")
+            os.makedirs(f"{folder}/{shard:02x}", exist_ok=True)
         most = min(CURL_MOST, self.in_flight)
         words = ["curl", "-q", "--silent", "--fail", "--parallel", "--parallel-immediate", "--parallel-max", str(most), "-K", config, *options]
         words += ["--cacert", self.authority] if self.authority else []

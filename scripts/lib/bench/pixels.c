@@ -10,7 +10,6 @@
 #include <gif_lib.h>
 #include <string.h>
 #include <time.h>
-#include <webp/decode.h>
 #include <webp/demux.h>
 
 typedef struct {
@@ -76,10 +75,7 @@ static bool webp(const image *image) {
     if (!decoder || !WebPAnimDecoderGetInfo(decoder, &info)) return false;
     if (info.frame_count == 1) {
         WebPAnimDecoderDelete(decoder);
-        int width, height;
-        uint8_t *pixels = WebPDecodeRGBA(image->bytes, image->count, &width, &height);
-        WebPFree(pixels);
-        return pixels != NULL;
+        return webp_decodes(image->bytes, image->count, false);
     }
     uint8_t *pixels;
     int time;
@@ -115,7 +111,7 @@ static bool avif(const image *image) {
 
 static bool theirs(const image *image) {
     switch (image->format) {
-    case IMAGE_CODEC_JPEG: return jpeg_is_whole(image->bytes, image->count);
+    case IMAGE_CODEC_JPEG: return jpeg_decodes(image->bytes, image->count, false);
     case IMAGE_CODEC_PNG: return png_is_whole(image->bytes, image->count);
     case IMAGE_CODEC_GIF: return gif(image);
     case IMAGE_CODEC_WEBP: return webp(image);

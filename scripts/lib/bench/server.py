@@ -36,7 +36,7 @@ http {{
     uwsgi_temp_path {folder}/t4;
     scgi_temp_path {folder}/t5;
     types {{ image/jpeg jpg; image/png png; image/gif gif; image/webp webp; }}
-    server {{ listen {address}:{port}{tls} backlog=4096{reuse}; root {root};{certificate} }}
+    server {{ {listens} root {root};{certificate} }}
 }}
 """
 
@@ -75,6 +75,7 @@ class Server:
         files = min(20_000, hard if hard != resource.RLIM_INFINITY else 20_000)
         self.port = free_port()
         self.workers = workers
+        reuse = " reuseport" if workers > 1 else ""
         configuration = CONFIGURATION.format(
             # Its workers have to be able to read what this user wrote.
             user="user root;" if os.geteuid() == 0 else "",
@@ -83,11 +84,8 @@ class Server:
             files=files,
             cached=files // 3,
             folder=folder,
-            address=address if hosts == 1 else "0.0.0.0",
-            port=self.port,
-            tls=" ssl http2" if tls else "",
+            listens=" ".join(f"listen {host}:{self.port}{' ssl http2' if tls else ''} backlog=4096{reuse};" for host in self.hosts),
             certificate=certificates,
-            reuse=" reuseport" if workers > 1 else "",
             root=root,
         )
         with open(f"{folder}/nginx.conf", "w", encoding="utf-8") as file:
@@ -96,7 +94,7 @@ class Server:
         self.log = f"{folder}/error.log"
         for _ in range(500):
             try:
-                socket.create_connection(("127.0.0.1", self.port), 1).close()
+                socket.create_connection((self.hosts[0], self.port), 1).close()
                 return
             except OSError:
                 if self.process.poll() is not None:

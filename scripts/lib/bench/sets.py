@@ -11,13 +11,15 @@ import chart
 import left
 import machine
 import rig
-from corpus import QUERIES, Corpus
-from peers import ANY, HERE, PROCESSES, Peers, compiled
+from corpus import MIX, QUERIES, Corpus
+from peers import ANY, HERE, Peers, compiled
 from server import Server
 
 PEERS = ["curl", "wget2", "aria2", "aiohttp", "img2dataset", "scrapy"]
 EVERY = ["prefetch", "bare", *PEERS]
-PASS = "curl, then a pass"
+# What a pass over the files of curl does.
+PASSES = {"curl, then a full pass": "decode", "curl, then the cheapest pass": "cheapest"}
+TRUSTED = ["prefetch, defaults", "bare, same checks", *PASSES]
 QUIET_CORES = 0.25
 # Median bytes of the generator, requests, transfers at once, tools; what is said of it.
 SETS = {
@@ -26,14 +28,17 @@ SETS = {
     "large": (1_000_000, 1_000, 32, EVERY, "large images"),
     "latency": (27_000, 10_000, 512, EVERY, "the server takes 50 to 100 ms for each answer"),
     "short": (27_000, 5_000, 64, ["prefetch", "bare", "curl"], "a short list, from start to exit"),
-    "hostile": (27_000, 4_000, 32, ["prefetch", "prefetch, auto", "curl", "wget2", "aria2", "aiohttp"], "stalls, drips, errors and cut bodies in the list"),
-    "defaults": (27_000, 4_000, 64, ["prefetch, defaults", "bare, same checks", PASS], "the time to a cache of which every file was decoded and hashed"),
+    "hostile": (27_000, 4_000, 32, ["prefetch", "prefetch, defaults", "curl", "wget2", "aria2", "aiohttp"], "stalls, drips, errors and cut bodies in the list"),
+    "trusted": (27_000, 4_000, 64, TRUSTED, "the time to a cache of which every file was decoded and hashed"),
+    "mix": (27_000, 4_000, 64, TRUSTED, f"the same, of the formats of the web: {MIX}"),
+    "workers": (27_000, 4_000, 64, [f"prefetch, {count} of them" for count in (1, 2, 4)], "worker processes, every file decoded and hashed"),
     "hits": (27_000, 40_000, 64, ["prefetch"], "the same list again over a full cache"),
     "https": (27_000, 5_000, 64, ["prefetch", "prefetch, HTTP/2", "bare", "curl", "curl, HTTP/1.1", "wget2"], "HTTPS, verified certificates"),
     "hosts": (27_000, 5_000, 64, ["prefetch", "bare", "curl", "wget2"], "many hosts"),
 }
-# The numbers of hosts of a set, if there are others than 1; each is an address of its own, and the n-th has n to the -0.9th as many URLs.
-HOSTS = {"https": (40, 1), "hosts": (8, 40, 250)}
+# The numbers of hosts of a set; each is an address of its own, and the n-th has n to the -0.9th as many URLs.
+HOSTS = {"small": (8,), "latency": (8,), "hostile": (8,), "https": (40, 1), "hosts": (1, 8, 250)}
+USUAL = (40,)
 # Of 5,000 URLs of the hostile set: what misbehaves, and how often.
 FAULTS = {"stall": 20, "halt": 21, "drip": 24, "404": 40, "500": 20, "503": 20, "reset": 20, "cut": 40, "empty": 10, "refused": 17}
 SILENCE = 5
@@ -59,30 +64,31 @@ class Set:
         self.bench, self.options, self.bare, self.name, self.hosts = bench, options, bare, name, hosts
         median, requests, self.in_flight, self.tools, self.about = SETS[name]
         requests = max(QUERIES, round(requests * options.scale))
-        self.corpus = Corpus(bench, f"{name}-{hosts}-corpus", max(1, requests // QUERIES), median)
+        self.corpus = Corpus(bench, f"{name}-{hosts}-corpus", max(1, requests // QUERIES), median, mixed_by=python if name == "mix" else None)
         self.server = None
         if name in ("latency", "hostile"):
-            base = bench.serve(self.corpus.folder, *(["--delay", "50ms-100ms"] if name == "latency" else ["--faults"]))
+            words = ["--delay", "50ms-100ms"] if name == "latency" else ["--faults"]
+            bases = [bench.serve(self.corpus.folder, "--address", f"127.1.0.{number + 1}", *words) for number in range(hosts)]
         else:
             folder = bench.path(f"{name}-{hosts}-nginx")
             self.server = Server(folder, self.corpus.folder, min(2, os.cpu_count()), hosts=hosts, tls=name == "https")
-            base = self.server.base
-        self.urls = self.corpus.urls(*(self.server.bases if self.server else [base]))
-        self.bad = self.add_faults(base) if name == "hostile" else 0
+            bases = self.server.bases
+        self.urls = self.corpus.urls(*bases)
+        self.bad = self.add_faults(bases) if name == "hostile" else 0
         path = bench.write(f"{name}.txt", self.urls)
         self.peers = Peers(bench, bare, python, self.urls, path, self.in_flight, SILENCE if self.bad else None, self.server and self.server.authority)
         without = options.without.split(",")
         self.rows = {tool: [] for tool in self.tools if tool not in without and (not options.tools or tool in options.tools.split(","))}
-        self.absent = {tool: why for tool in self.rows if tool != PASS and (why := self.peers.missing(tool))}
+        self.absent = {tool: why for tool in self.rows if (why := self.peers.missing(tool))}
         for tool in self.absent:
             del self.rows[tool]
 
-    def add_faults(self, base):
+    def add_faults(self, bases):
         self.closed, port = rig.refusing()
         good = len(self.urls)
         for fault, share in FAULTS.items():
-            place = f"http://127.0.0.1:{port}" if fault == "refused" else base
-            self.urls += [f"{place}/fault/{fault}/{number}.jpg" for number in range(max(1, round(share * good / 5000)))]
+            places = [f"http://127.0.0.1:{port}"] if fault == "refused" else bases
+            self.urls += [f"{places[number % len(places)]}/fault/{fault}/{number}.jpg" for number in range(max(1, round(share * good / 5000)))]
         random.Random(1).shuffle(self.urls)
         return len(self.urls) - good
 
@@ -110,7 +116,7 @@ class Set:
         run = "full" if self.name == "hits" else run
         place = self.bench.path(f"runs/{self.name}-{self.hosts}-{tool.replace(' ', '').replace(',', '-')}-{run}")
         os.makedirs(place, exist_ok=True)
-        words, codes = self.peers.words["curl" if tool == PASS else tool]
+        words, codes = self.peers.words["curl" if tool in PASSES else tool]
         words = words(place)
         os.sync()
         self.corpus.warm()
@@ -119,9 +125,9 @@ class Set:
         busy, began, accepted = machine.busy_seconds(), time.time(), machine.accepted_connections()
         wall, cpu, text = self.bench.run(words, ANY)
         code, accepted = self.bench.code, machine.accepted_connections() - accepted
-        if tool == PASS:
+        if tool in PASSES:
             fetched = self.bench.write("pass.txt", (f"file://{path}" for path in left.files(place)))
-            more, its, _ = self.bench.run([self.bare, "-p", str(os.cpu_count()), "-m", "decode", fetched])
+            more, its, _ = self.bench.run([self.bare, "-p", str(os.cpu_count()), "-m", PASSES[tool], fetched])
             wall, cpu = wall + more, cpu + its
         noise = machine.busy_seconds() - busy - cpu - (self.server.seconds() - served if self.server else 0)
         thorough = repetition == 0 and self.name != "hits" or bool(self.bad)
@@ -147,12 +153,11 @@ class Set:
 
     def table(self):
         rates = {tool: self.rate(tool) for tool, runs in self.rows.items() if not any(row.get("failed") for row in runs)}
-        bases = [base for base in ("curl", "bare", PASS, "bare, same checks") if base in rates]
+        bases = [base for base in ("curl", "bare", *PASSES, "bare, same checks") if base in rates]
         mean = self.corpus.bytes / self.corpus.images / 1000
-        place = f"; {self.hosts} host{'s' if self.hosts > 1 else ''}" if self.name in HOSTS else ""
-        title = f"### {self.name}: {self.about}{place}; {len(self.urls):,} URLs, {mean:,.0f} KB on average, {self.in_flight} in flight"
+        title = f"### {self.name}: {self.about}; {self.hosts} host{'s' if self.hosts > 1 else ''}; {len(self.urls):,} URLs, {mean:,.0f} KB on average, {self.in_flight} in flight"
         cells = ["tool", "wall s, median (min-max)"] + (["last good image s"] if self.bad else []) + ["URLs/s", *(f"to {base}" for base in bases)]
-        cells += ["CPU us a URL"] + (["connections"] if self.name in HOSTS else []) + ["left: good / other / missing"]
+        cells += ["CPU us a URL", "connections", "left: good / other / missing"]
         lines = [title, "", f"| {' | '.join(cells)} |", "|---" * len(cells) + "|"]
         for tool, runs in self.rows.items():
             walls = [row["wall"] for row in runs]
@@ -165,13 +170,16 @@ class Set:
             else:
                 row += [f"{rates[tool]:,.0f}"] + [f"{rates[tool] / rates[base]:.2f}" for base in bases]
             row.append(f"{statistics.median(one['cpu'] for one in runs) / len(self.urls) * 1e6:,.0f}")
-            if self.name in HOSTS:
-                row.append(f"{statistics.median(one['connections'] for one in runs):,.0f}")
+            row.append(f"{statistics.median(one['connections'] for one in runs):,.0f}")
             found = next((one["left"] for one in runs if "good" in one["left"]), None)
             row.append("-" if found is None else f"{found['good']:,} / {found['other']:,} / {found['missing']:,}")
             lines.append(f"| {' | '.join(row)} |")
-        for tool, why in self.absent.items():
-            lines += ["", f"Without {tool}: {why}."]
+        lines.append("")
+        for tool in self.rows:
+            place = self.bench.path(f"typed/{self.name}")
+            text = self.peers.typed("curl" if tool in PASSES else tool, place)
+            lines.append(f"- {tool}: `{text}`" + (f", then `bare -p {os.cpu_count()} -m {PASSES[tool]} FILES`" if tool in PASSES else ""))
+        lines += [f"- without {tool}: {why}" for tool, why in self.absent.items()]
         return lines + [""]
 
 
@@ -191,33 +199,35 @@ def versions():
 def main():
     options = arguments()
     names = rig.chosen(options.only, SETS, "set")
-    done = []
+    done, lines = [], []
     peers = subprocess.run([f"{HERE}/../python-tools", "peers"], stdout=subprocess.PIPE, text=True, check=False)
     python = peers.stdout.strip() if peers.returncode == 0 else None
     with rig.Rig(options) as bench:
         bare = compiled(bench)
-        for name, hosts in ((name, hosts) for name in names for hosts in HOSTS.get(name, (1,))):
+        for name, hosts in ((name, hosts) for name in names for hosts in HOSTS.get(name, USUAL)):
+            if name == "mix" and not python:
+                rig.say("without mix: Pillow makes it, and could not be installed")
+                continue
             rig.say(f"{name}: {SETS[name][4]}, hosts: {hosts}")
             each = Set(bench, options, bare, python, name, hosts)
             try:
                 each.run()
+                lines += each.table()
             finally:
                 each.stop()
             done.append(each)
-    lines = rig.heading("sets", f"{len(names)} sets, medians of {options.reps}")
-    lines += [
+    head = rig.heading("sets", f"{len(names)} sets, medians of {options.reps}")
+    head += [
         f"Kernel {os.uname().release}, {machine.file_system(options.work)}; {versions()}; aiohttp, img2dataset and scrapy are those of "
-        f"scripts/lib/python-tools. prefetch and the bare program run as {PROCESSES} processes. A fresh folder for each run, the order of the "
+        f"scripts/lib/python-tools. LIST and DIR stand for the list and a fresh folder, what curl's configuration names is the URL and the file of each line. A fresh folder for each run, the order of the "
         f"tools rotated; a tool that takes more than {ONCE} s is run once. What each left is compared with the images of the server by content (other: bodies of errors and parts of "
         "files; of img2dataset its metadata). CPU is user and system time of all processes of a tool, the private Redis of prefetch included. " + noise(done),
         "",
     ]
-    for each in done:
-        lines += each.table()
     if options.charts:
         chart.bars(f"{options.charts}/performance.svg", done)
     # Chosen sets have a place of their own on a page: the tables of the others stay.
-    rig.publish(options, f"bench sets --only {options.only}" if options.only else "bench sets", lines)
+    rig.publish(options, f"bench sets --only {options.only}" if options.only else "bench sets", head + lines)
     return int(any(row.get("failed") for each in done for tool in each.rows if tool.startswith("prefetch") for row in each.rows[tool]))
 
 

@@ -61,7 +61,7 @@ struct DryRunTests: FolderSuite {
         #expect(dry.stdout.contains("urls.txt: 9 lines, 7 URLs, 1 invalid\n"), "\(dry.stdout)")
         #expect(dry.stdout.contains("  duplicates    1\n  in the cache  0\n  to fetch      6\n"), "\(dry.stdout)")
         #expect(
-            dry.stdout.contains("\nHOST       URLS  SHARE\n127.0.0.1     6  85.7%\nh.example     1  14.2%\n"),
+            dry.stdout.contains("\nHOST       URLS  SHARE\n127.0.0.1     6  85.7%\nh.example     1  14.3%\n"),
             "\(dry.stdout)")
         let ofTable = try json(await ran([command, table, "--dry-run", "--cache", cache, "--json"]))
         #expect(ofTable["urls"] as? Int == 5)

@@ -109,6 +109,24 @@ struct SettingsTests: FolderSuite {
         }
     }
 
+    @Test("A shell completes the names of batches")
+    func batches() async throws {
+        let b = try await RemoteBatch()
+        try await b.submit(["http://h.test/1.png"], as: "album-1")
+        try await b.submit(["http://h.test/2.png"], as: "album.2")
+        let bin = URL(filePath: builtProduct("prefetch-coord")).deletingLastPathComponent().path()
+        let child = try await shell(
+            """
+            PATH=\(bin):$PATH
+            source <(prefetch-coord --generate-completion-script bash)
+            COMP_WORDS=(prefetch-coord retry al) COMP_CWORD=2 COMP_LINE='prefetch-coord retry al' COMP_POINT=23
+            eval "$(complete -p prefetch-coord | sed -E 's/.*-F ([^ ]+).*/\\1/')"
+            printf '%s\\n' "${COMPREPLY[@]}" | sort
+            """, environment: ["PREFETCH_REDIS_URL": b.redis.url])
+        #expect(await child.wait() == .exited(0))
+        #expect(child.stdout == "album-1\nalbum.2\n", "\(child.stderr)")
+    }
+
     @Test("A worker logs text, or objects with time, level and event, as it is told")
     func logs() async throws {
         let b = try await RemoteBatch()

@@ -77,7 +77,7 @@ struct ReportTests {
         let tables = report.sheet.parts.compactMap { part in if case .table(let table) = part { table } else { nil } }
         #expect(
             tables[0].rows.map { $0.joined(separator: " ") } == [
-                "downloaded 5,000 83.3%", "hit 9 0.1%", "truncated 700 11.6%", "httpError 1 <0.1%", "open 290 4.8%",
+                "downloaded 5,000 83.3%", "hit 9 0.2%", "truncated 700 11.7%", "httpError 1 <0.1%", "open 290 4.8%",
             ])
     }
 

@@ -18,7 +18,7 @@ struct CancelCommand: AsyncParsableCommand {
             has lost the record is removed.
             """)
 
-    @Argument(help: "Batch, or the beginning of its name. (default: the newest)")
+    @Argument(help: "Batch, or the beginning of its name. (default: the newest)", completion: .batch)
     var batch: String?
 
     @Option(help: .name("Cancel the running batch that has this slot."))

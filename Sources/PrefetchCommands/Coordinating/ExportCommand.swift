@@ -66,7 +66,7 @@ struct ExportCommand: AsyncParsableCommand {
             its path from that machine's manifest.
             """)
 
-    @Argument(help: "Batch, or the beginning of its name. (default: the newest)")
+    @Argument(help: "Batch, or the beginning of its name. (default: the newest)", completion: .batch)
     var batch: String?
 
     @Option(

@@ -18,7 +18,7 @@ struct FailuresCommand: AsyncParsableCommand {
             remedy; --by host shows each host's most frequent cause.
             """)
 
-    @Argument(help: "Batch, or the beginning of its name. (default: the newest)")
+    @Argument(help: "Batch, or the beginning of its name. (default: the newest)", completion: .batch)
     var batch: String?
 
     @Option(help: .value("category", "Count the URLs by cause or host instead of listing them."))

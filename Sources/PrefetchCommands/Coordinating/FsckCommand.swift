@@ -23,7 +23,7 @@ struct FsckCommand: AsyncParsableCommand {
             the cache end as hit. What belongs to no batch is healed by the workers.
             """)
 
-    @Argument(help: "Batch, or the beginning of its name. (default: all)")
+    @Argument(help: "Batch, or the beginning of its name. (default: all)", completion: .batch)
     var batch: String?
 
     @Flag(help: "Print every finding. (default: the first \(FsckFindings.mostShown))")

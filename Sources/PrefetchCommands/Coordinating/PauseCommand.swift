@@ -77,7 +77,7 @@ struct ResumeCommand: AsyncParsableCommand {
 
 /// What `pause` and `resume` are about: one batch, the queue or one worker.
 struct PauseArguments: ParsableArguments {
-    @Argument(help: "Batch, or the beginning of its name. (default: the newest)")
+    @Argument(help: "Batch, or the beginning of its name. (default: the newest)", completion: .batch)
     var batch: String?
 
     @Flag(help: "The whole queue.")

@@ -22,7 +22,7 @@ struct RemoveCommand: AsyncParsableCommand {
             --orphans removes what runs have kept of caches that are gone.
             """)
 
-    @Argument(help: .value("batch", "Batches, or the beginnings of their names."))
+    @Argument(help: .value("batch", "Batches, or the beginnings of their names."), completion: .batch)
     var batches: [String] = []
 
     @Flag(help: "Also remove batches that run, and what is left of one that Redis half lost.")

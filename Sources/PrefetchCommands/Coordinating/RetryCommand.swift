@@ -22,7 +22,7 @@ struct RetryCommand: AsyncParsableCommand {
             queues the batch as submit does.
             """)
 
-    @Argument(help: "Batch, or the beginning of its name. (default: the newest)")
+    @Argument(help: "Batch, or the beginning of its name. (default: the newest)", completion: .batch)
     var batch: String?
 
     @Flag(help: "With --redis: wait for the end of the batch; summary and exit code as run.")

@@ -25,7 +25,7 @@ struct SetCommand: AsyncParsableCommand {
             workers that join later and replaces the settings of single workers.
             """)
 
-    @Argument(help: "Batch, or the beginning of its name.")
+    @Argument(help: "Batch, or the beginning of its name.", completion: .batch)
     var batch: String?
 
     @Option(help: .name("One worker, by its name or the beginning of it."))

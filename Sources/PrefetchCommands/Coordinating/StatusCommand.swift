@@ -22,7 +22,7 @@ struct StatusCommand: AsyncParsableCommand {
     /// Batches that are read unless another number is asked for.
     private static let usualLimit = 100
 
-    @Argument(help: "Batch, or the beginning of its name. (default: all)")
+    @Argument(help: "Batch, or the beginning of its name. (default: all)", completion: .batch)
     var batch: String?
 
     @Flag(help: "Print one JSON object.")

@@ -20,7 +20,7 @@ struct WatchCommand: AsyncParsableCommand {
             stopped by Ctrl-C.
             """)
 
-    @Argument(help: "Batch, or the beginning of its name. (default: the newest)")
+    @Argument(help: "Batch, or the beginning of its name. (default: the newest)", completion: .batch)
     var batch: String?
 
     @Flag(help: "Print events, one JSON object per line: progress, didPrefetchURL, didFinish, completion.")

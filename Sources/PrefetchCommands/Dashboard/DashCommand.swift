@@ -19,7 +19,7 @@ struct DashCommand: AsyncParsableCommand {
             watch, status or --once.
             """)
 
-    @Argument(help: "Batch, or the beginning of its name. (default: the newest)")
+    @Argument(help: "Batch, or the beginning of its name. (default: the newest)", completion: .batch)
     var batch: String?
 
     @Option(help: .time("Time between two updates, 0.2s to 60s."))

@@ -258,18 +258,14 @@ extension DashFrame {
         let total = fetches.sizes.reduce(0, +)
         guard total > 0 else { return nil }
         var line = StyledLine(" SIZES", .dim)
-        let most = Double(fetches.sizes.max() ?? 1)
-        for (name, count) in FetchText.sizes(fetches) {
-            line.put("  \(name) ", .dim)
-            // Each has its own bar, relative to the highest; blank for zero.
-            line.put(count > 0 ? String(glyphs.spark([Double(count), most], columns: 2).prefix(1)) : " ", .accent)
-        }
-        line.put("   TYPES", .dim)
-        for (name, count) in FetchText.formats(fetches) {
-            let share = Wording.share(count, of: total)
-            guard line.width + name.utf8.count + share.utf8.count + 3 <= columns else { continue }
-            line.put("  \(name) ", .dim)
-            line.put(share)
+        for (title, parts) in [("", FetchText.sizes(fetches)), ("   TYPES", FetchText.formats(fetches))] {
+            line.put(title, .dim)
+            let parts = parts.filter { $0.count > 0 }
+            for (part, share) in zip(parts, Share.texts(parts.map { Share(part: $0.count, whole: total) })) {
+                guard line.width + part.name.utf8.count + share.utf8.count + 3 <= columns else { continue }
+                line.put("  \(part.name) ", .dim)
+                line.put(share)
+            }
         }
         return line
     }

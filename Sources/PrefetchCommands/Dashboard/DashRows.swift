@@ -82,7 +82,7 @@ extension DashState {
         return causes
     }
 
-    /// Hosts by URLs, then the other hosts, then URLs without a request: together the batch.
+    /// Hosts by URLs, then what is not counted by host, then URLs without a request: together the batch.
     var hostRows: [DashHostRow] {
         guard let snapshot else { return [] }
         let troubled = Dictionary(troubledHosts.map { (ByteText($0.host), $0) }) { first, _ in first }
@@ -121,7 +121,8 @@ extension DashState {
         let other = BatchSnapshot.Host(
             finished: rest(counts.finished, \.finished), skipped: rest(counts.skipped, \.skipped),
             bytes: rest(counts.bytes, \.bytes))
-        if other.finished != 0 { rows.append(DashHostRow(name: "other hosts", host: other, isRemainder: true)) }
+        // Of hosts beyond those that a batch counts, and of the last second of killed workers.
+        if other.finished != 0 { rows.append(DashHostRow(name: "(not by host)", host: other, isRemainder: true)) }
         if none.finished != 0 { rows.append(DashHostRow(name: "(no request)", host: none, isRemainder: true)) }
         return rows
     }

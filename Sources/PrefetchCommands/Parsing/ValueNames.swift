@@ -13,3 +13,9 @@ extension ArgumentHelp {
     package static func name(_ text: String) -> ArgumentHelp { ArgumentHelp(text, valueName: "name") }
     package static func value(_ name: String, _ text: String) -> ArgumentHelp { ArgumentHelp(text, valueName: name) }
 }
+
+extension CompletionKind {
+    /// The batches of the queue that a command finds without options.
+    static let batch = CompletionKind.shellCommand(
+        #"prefetch-coord status --json 2>/dev/null | grep -o '"v":1,"id":"[^"]*"' | cut -d '"' -f 6"#)
+}

@@ -67,8 +67,14 @@ struct SheetTable {
 
     /// Columns are the members that have a title; one in which nothing stands is left out.
     init<Row: Record>(_ records: [Row]) {
-        let columns = Row.fields.filter { $0.title != nil }.map { field in
-            (field: field, cells: records.map { field.value($0)?.text ?? "" })
+        let columns = Row.fields.filter { $0.title != nil }.map { field -> (field: Field<Row>, cells: [String]) in
+            let values = records.map { field.value($0) }
+            let shares = values.compactMap { $0 as? Share }
+            return (
+                field: field,
+                cells: !shares.isEmpty && shares.count == values.count
+                    ? Share.texts(shares) : values.map { $0?.text ?? "" }
+            )
         }.filter { $0.cells.contains { !$0.isEmpty } }
         heads = columns.map { $0.field.title ?? "" }
         isNumber = columns.map { $0.field.shape().isNumber }

@@ -127,8 +127,28 @@ struct Share: Shown {
     let part: Int, whole: Int
 
     var json: JSONText { .number(Double(part) / Double(max(1, whole)), digits: 4) }
-    var text: String { part > 0 && part * 1000 < whole ? "<0.1%" : Wording.share(part, of: whole) }
+    var text: String { Self.texts([self])[0] }
     static var shape: Shape { .number }
+
+    /// Percents with a decimal, rounded. Those of one whole that is all there add up to 100.0: the largest remainders get what rounding down
+    /// leaves. A part is neither 0.0% nor 100.0% unless it is nothing or all.
+    static func texts(_ shares: [Share]) -> [String] {
+        let scaled = shares.map {
+            $0.whole > 0 ? ($0.part * 1000).quotientAndRemainder(dividingBy: $0.whole) : (1000, 0)
+        }
+        var tenths = scaled.map(\.0)
+        let raisable = shares.indices.filter { tenths[$0] < 999 }
+        let areAll = shares.reduce(0) { $0 + $1.part } == shares[0].whole && Set(shares.map(\.whole)).count == 1
+        if areAll {
+            let largest = raisable.sorted { (scaled[$1].1, $0) < (scaled[$0].1, $1) }
+            for index in largest.prefix(max(0, 1000 - tenths.reduce(0, +))) { tenths[index] += 1 }
+        } else {
+            for index in raisable where scaled[index].1 * 2 >= shares[index].whole { tenths[index] += 1 }
+        }
+        return zip(shares, tenths).map { share, tenths in
+            share.part > 0 && tenths == 0 ? "<0.1%" : "\(tenths / 10).\(tenths % 10)%"
+        }
+    }
 }
 
 /// A moment in UTC, to the second.

@@ -84,10 +84,10 @@ struct HTMLPage {
         main{max-width:1120px;margin:0 auto;padding:12px 16px}
         h1{font-size:26px;margin:0;overflow-wrap:anywhere}h2{font-size:17px;margin:28px 0 0}
         p,dt,th{color:var(--soft);font-size:13px;font-weight:400;margin:0 0 8px;overflow-wrap:anywhere}
-        dl{display:grid;grid-template-columns:repeat(auto-fit,minmax(130px,1fr));gap:12px}dd{margin:0;font-size:22px;font-weight:600}
+        dl{display:grid;grid-template-columns:repeat(auto-fit,minmax(130px,1fr));gap:12px}dd{margin:0;font-size:22px;font-weight:600;white-space:nowrap}
         .scroll{overflow-x:auto}table{border-collapse:collapse}
         th,td{padding:4px 16px 4px 0;border-bottom:1px solid var(--line);vertical-align:top;text-align:left;overflow-wrap:anywhere}
-        .n{text-align:right}
+        td{min-width:7em}.n{text-align:right;white-space:nowrap;min-width:0}
 
         """
 }

@@ -1,13 +1,40 @@
 """Manual pages from what a program says of its own options (--experimental-dump-help of swift-argument-parser), one for the program
-and one for each of its commands: manual.py HELP.json VERSION FOLDER"""
+and one for each of its commands: manual.py HELP.json VERSION FOLDER
+Exit codes and variables of the environment come from the tables of docs/COMMANDS.md and docs/SETTINGS.md."""
 import json
 import os
+import re
 import sys
 import time
 from pathlib import Path
 
 # Of the pages; the variable is for builds that have to give the same bytes again (reproducible-builds.org).
 DATE = time.strftime("%Y-%m-%d", time.gmtime(int(os.environ.get("SOURCE_DATE_EPOCH") or time.time())))
+
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+FILES = [
+    ("./cache", "The cache folder, unless an option or a variable names another: verified images and nothing else."),
+    ("~/.local/state/prefetch", "What runs keep: the private Redis of each cache, and copies of lists ($XDG_STATE_HOME/prefetch)."),
+    ("/etc/prefetch/worker.env", "Variables of the workers that systemd starts (prefetch-worker@.service)."),
+]
+
+
+def rows(page, head):
+    """The rows of the table with this head in a page of docs/, without its marks; links are their words."""
+    lines = iter((DOCS / page).read_text(encoding="utf-8").splitlines())
+    if not any(line.startswith(head) for line in lines):
+        sys.exit(f"docs/{page} has no table that begins with {head}")
+    next(lines)
+    for line in lines:
+        if not line.startswith("|"):
+            break
+        yield [re.sub(r"\[([^]]*)\]\([^)]*\)|`([^`]*)`", lambda m: m[1] or m[2], cell.strip()) for cell in line.strip("|").split("|")]
+
+
+def listed(title, pairs):
+    """A section of names and what they are."""
+    return [f".SH {title}"] + [line for name, words in pairs for line in (".TP", f"\\fB{text(name)}\\fR", text(words))]
 
 
 def text(words):
@@ -57,17 +84,25 @@ def pages(command, path, version):
                    for one in command.get("arguments") or [] if not below and one["kind"] == "positional")
         + ("" if below else " [\\fIoptions\\fR]"),
     ]
-    if command.get("discussion"):
-        # As it is written: the examples are typed text.
-        lines += [".SH DESCRIPTION", ".nf", text(command["discussion"]), ".fi"]
+    # As they are written, lines of text and typed ones.
+    examples = re.search(r"^Examples?:\n((?:  .*\n?)+)\n*", command.get("discussion") or "", re.MULTILINE)
+    described = (command.get("discussion") or "").replace(examples[0], "") if examples else command.get("discussion") or ""
+    if described.strip():
+        lines += [".SH DESCRIPTION", ".nf", text(described.strip()), ".fi"]
     if below:
         lines.append(".SH COMMANDS")
         for one in below:
             lines += [".TP", f"\\fB{text(one['commandName'])}\\fR", text(one.get("abstract") or "") or "\\&"]
     lines += options(command)
+    if examples:
+        lines += [".SH EXAMPLES", ".nf", text(examples[1].rstrip()), ".fi"]
     if path:
-        lines += [".SH SEE ALSO", f"\\fB{text('-'.join(path))}\\fR(1)"]
-    elif below:
+        lines += [".SH EXIT STATUS", f"As of \\fB{text(path[0])}\\fR(1).", ".SH SEE ALSO", f"\\fB{text('-'.join(path))}\\fR(1)"]
+    else:
+        lines += listed("EXIT STATUS", rows("COMMANDS.md", "| code | meaning |"))
+        lines += listed("ENVIRONMENT", ((name, f"{about} ({option})" if option else about) for name, about, option in rows("SETTINGS.md", "| variable | meaning | option |")))
+        lines += listed("FILES", FILES)
+    if not path and below:
         lines += [".SH SEE ALSO", ", ".join(f"\\fB{text('-'.join(full + [one['commandName']]))}\\fR(1)" for one in below)]
     yield "-".join(full), "\n".join(lines) + "\n"
     for one in below:

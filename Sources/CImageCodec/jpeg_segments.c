@@ -5,7 +5,7 @@
 #include <string.h>
 
 enum {
-    SOF0 = 0xC0, SOF1 = 0xC1, SOF2 = 0xC2, DHT = 0xC4, SOI = 0xD8, EOI = 0xD9, SOS = 0xDA, DQT = 0xDB, DRI = 0xDD,
+    TEM = 0x01, SOF0 = 0xC0, SOF1 = 0xC1, SOF2 = 0xC2, DHT = 0xC4, RST0 = 0xD0, RST7 = 0xD7, SOI = 0xD8, EOI = 0xD9, SOS = 0xDA, DQT = 0xDB, DRI = 0xDD,
     APP0 = 0xE0, APP14 = 0xEE, APP15 = 0xEF, COM = 0xFE,
     BLOCK = 8,
     COEFFICIENTS = JPEG_COEFFICIENTS,
@@ -155,9 +155,14 @@ static bool is_complete(const jpeg_plan *plan) {
 /// Reads segments up to image data, or to the end of the image.
 static bool read_segments(const uint8_t *next, const uint8_t *end, jpeg_plan *plan) {
     while (end - next >= 2) {
-        // Fill bytes, and bytes that belong to nothing, are for libjpeg.
+        // Bytes that belong to nothing are for libjpeg.
         if (next[0] != 0xFF) return false;
         int marker = next[1];
+        // A fill byte, and markers without a segment: cameras write a restart behind the last interval, too.
+        if (marker == 0xFF || marker == TEM || (marker >= RST0 && marker <= RST7)) {
+            next += marker == 0xFF ? 1 : 2;
+            continue;
+        }
         if (marker == EOI) {
             plan->is_over = true;
             return is_complete(plan);
@@ -204,5 +209,3 @@ bool jpeg_read_plan(const uint8_t *bytes, size_t count, jpeg_plan *plan) {
 bool jpeg_read_on(const uint8_t *marker, jpeg_plan *plan) {
     return read_segments(marker, plan->data + plan->data_count, plan);
 }
-
-bool jpeg_has_one_scan(const jpeg_plan *plan) { return !plan->is_progressive && plan->scan.count == plan->count; }

@@ -1,8 +1,7 @@
 // Proves that the image data of a sequential JPEG, of one scan or of several, are whole: every Huffman code is in its table, every block ends at
-// coefficient 63 or by an end of block, the blocks are as many as the size needs, restart markers stand where they have to, and nothing is left before EOI.
+// coefficient 63 or by an end of block, the blocks are as many as the size needs, restart markers stand where they have to, and no data are left before EOI.
 // A verdict of libjpeg takes nearly twice as long at its cheapest, because it computes coefficients and pixels. Whatever is unusual is left to
-// it: codes of values that 8 bits a sample never have, fill bytes, DNL, bytes between data and a marker. Progressive ones are for
-// jpeg_progressive.c. So the proof can be stricter than libjpeg, but never accepts what libjpeg warns of (CodecVerdictTests).
+// it: codes of values that 8 bits a sample never have, DNL, bytes between data and a marker. Progressive ones are for jpeg_progressive.c. So the proof can be stricter than libjpeg, but never accepts what libjpeg warns of (CodecVerdictTests).
 #include "jpeg_bits.h"
 
 #include "codecs.h"
@@ -25,7 +24,7 @@ enum {
     BLOCK_SIDE = 8,
 };
 
-enum { RST0 = 0xD0, EOI = 0xD9 };
+enum { RST0 = 0xD0 };
 
 /// What one or two codes with their values do, 0 if there is no such code: how many bits they have (6 bits), how many coefficients they move on
 /// (9 bits), and whether the last one is a run of 16 zeros, with which no block ends.
@@ -160,7 +159,11 @@ const uint8_t *jpeg_unstuff(const uint8_t *bytes, const uint8_t *end, uint8_t *d
         memcpy(out, bytes, length);
         out += length;
         bytes = ones;
-        if (ones[1] != 0) break;
+        // Cameras fill up to an even length in front of EOI.
+        while (bytes[1] == 0xFF && end - bytes > 2) bytes++;
+        if (bytes[1] != 0) break;
+        // libjpeg takes fill bytes and a zero for one byte of data.
+        if (bytes != ones) return NULL;
         *out++ = 0xFF;
         bytes += 2;
     }
@@ -239,12 +242,11 @@ static bool prepare(const jpeg_plan *plan, table *tables, scan *scan) {
 
 /// All scans, of which a sequential JPEG has one, or one for each component, or what is between.
 static bool walk_scans(jpeg_plan *plan, table *tables, uint8_t *data, check_budget *budget) {
-    bool has_one = jpeg_has_one_scan(plan);
     for (;;) {
         scan scan;
         if (!prepare(plan, tables, &scan)) return false;
         const uint8_t *marker = walk_scan(plan, &scan, data, budget);
-        if (!marker || (has_one && marker[1] != EOI) || !jpeg_read_on(marker, plan)) return false;
+        if (!marker || !jpeg_read_on(marker, plan)) return false;
         if (plan->is_over) return true;
     }
 }

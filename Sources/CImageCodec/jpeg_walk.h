@@ -52,8 +52,6 @@ typedef struct {
 bool jpeg_read_plan(const uint8_t *bytes, size_t count, jpeg_plan *plan);
 /// Reads on at the marker behind the image data of a scan, up to those of the next one or to the end of the image. The same holds for its answer.
 bool jpeg_read_on(const uint8_t *marker, jpeg_plan *plan);
-/// Whether the image is sequential and has one scan, as most have.
-bool jpeg_has_one_scan(const jpeg_plan *plan);
 /// Bytes that the walk allocates; UINT64_MAX: more than it would.
 uint64_t jpeg_walk_memory(const jpeg_plan *plan);
 /// Reads the Huffman codes of the image data of all scans, without computing anything from them. True: libjpeg would decode it without a warning.

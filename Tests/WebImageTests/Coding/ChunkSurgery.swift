@@ -2,8 +2,8 @@ import CReferenceCodec
 
 /// Cuts JPEG and PNG files open and puts them together again.
 enum ChunkSurgery {
-    /// The same JPEG with a fill byte before its second marker: own readers leave it to libjpeg, to which it means nothing.
-    static func withFillByte(_ jpeg: [UInt8]) -> [UInt8] { jpeg[..<2] + [0xFF] + jpeg[2...] }
+    /// The same JPEG with an empty DNL as its first segment: own readers leave it to libjpeg, to which it means nothing.
+    static func withEmptyDNL(_ jpeg: [UInt8]) -> [UInt8] { jpeg[..<2] + [0xFF, 0xDC, 0, 2] + jpeg[2...] }
 
     /// A PNG chunk with its CRC.
     static func pngChunk(_ name: String, _ data: [UInt8]) -> [UInt8] {

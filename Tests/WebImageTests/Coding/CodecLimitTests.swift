@@ -54,7 +54,7 @@ struct CodecLimitTests {
     func `what a library keeps as a whole has a limit of its own`() {
         let whole = Sample.width * Sample.height
         let levels = [ValidationLevel.header, .structure, .decode]
-        let progressive = ChunkSurgery.withFillByte(Sample.progressiveJPEG.bytes)
+        let progressive = ChunkSurgery.withEmptyDNL(Sample.progressiveJPEG.bytes)
         for (bytes, levels, kind) in [
             (Sample.webp.bytes, levels, "WebP"), (Sample.alphaWebP.bytes, levels, "WebP"),
             (Sample.animatedWebP.bytes, levels, "WebP"), (progressive, [.decode], "progressive JPEG"),
@@ -78,7 +78,7 @@ struct CodecLimitTests {
         let jpeg = GeneratedImage.jpeg(seed: 1, width: 2_400, height: 1_600, quality: 30, progressive: true)
         let limit = { (limits: inout ImageCoder.Limits) in limits.maxMemory = 2 << 20 }
         #expect(refusal(jpeg, .decode, limit) == "accepted")
-        #expect(refusal(ChunkSurgery.withFillByte(jpeg), .decode, limit).contains("MiB to decode"))
+        #expect(refusal(ChunkSurgery.withEmptyDNL(jpeg), .decode, limit).contains("MiB to decode"))
     }
 
     @Test(arguments: [Sample.baselineJPEG, .png, .gif, .webp, .lossyWebP])
@@ -159,7 +159,7 @@ struct CodecLimitTests {
 
     @Test
     func `a progressive JPEG that needs more memory than allowed is refused`() {
-        let jpeg = ChunkSurgery.withFillByte(
+        let jpeg = ChunkSurgery.withEmptyDNL(
             GeneratedImage.jpeg(seed: 1, width: 800, height: 800, progressive: true))
         #expect(refusal(jpeg, .decode) == "accepted")
         var limits = ImageCoder.Limits()

@@ -53,7 +53,7 @@ struct DecodeMemoryTests {
 
     @Test("Eight threads that decode progressive images stay within the limit, and all of them are verified")
     func threads() async throws {
-        let image = ChunkSurgery.withFillByte(
+        let image = ChunkSurgery.withEmptyDNL(
             GeneratedImage.jpeg(seed: 7, width: 512, height: 512, progressive: true))
         // About 0.95 MB each with the coefficients of all blocks: two fit, a third does not.
         let memory = DecodeMemory(limit: 2 << 20)
@@ -79,7 +79,7 @@ struct DecodeMemoryTests {
         "wide": GeneratedImage.jpeg(seed: 3, width: 20_000, height: 9),
         "progressive": GeneratedImage.jpeg(seed: 4, width: 1_999, height: 777, progressive: true),
         "wide and progressive": GeneratedImage.jpeg(seed: 5, width: 20_000, height: 9, progressive: true),
-        "progressive, by libjpeg": ChunkSurgery.withFillByte(
+        "progressive, by libjpeg": ChunkSurgery.withEmptyDNL(
             GeneratedImage.jpeg(seed: 4, width: 1_999, height: 777, progressive: true)),
         "large and progressive": GeneratedImage.jpeg(seed: 8, width: 3_000, height: 2_400, progressive: true),
         "PNG": GeneratedImage.png(seed: 6, width: 4_000, height: 50),

@@ -157,7 +157,7 @@ struct SandboxTests {
         }
         #expect(box.turnover.started == 0)
         #expect(coder.failure(Sample.alphaWebP.bytes, level: .decode) == nil)
-        #expect(coder.failure(ChunkSurgery.withFillByte(Sample.progressiveJPEG.bytes), level: .decode) == nil)
+        #expect(coder.failure(ChunkSurgery.withEmptyDNL(Sample.progressiveJPEG.bytes), level: .decode) == nil)
         #expect(box.turnover.started == 1)
     }
 

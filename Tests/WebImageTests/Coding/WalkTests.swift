@@ -174,6 +174,26 @@ struct WalkTests {
         }
     }
 
+    @Test(
+        "What cameras write around the last interval is no doubt: fill bytes, a restart marker, comments",
+        arguments: [Sample.baselineJPEG, .progressiveJPEG])
+    func camera(_ sample: Sample) {
+        let (bytes, end) = (sample.bytes, sample.bytes.count - 2)
+        for inserted: [UInt8] in [
+            [0xFF], [0xFF, 0xFF, 0xFF], [0xFF, 0xD0], [0xFF, 0xD3, 0xFF], [0xFF, 0xFE, 0, 3, 0x20],
+        ] {
+            let image = bytes[..<end] + inserted + bytes[end...]
+            #expect(
+                isTaken(Array(image), .jpeg) && status(Array(image), .jpeg) == IMAGE_CODEC_WHOLE.rawValue, "\(inserted)"
+            )
+        }
+        // Data that are left over, to libjpeg the first one too.
+        for inserted: [UInt8] in [[0xFF, 0xFF, 0], [0], [0xFF, 0xD0, 0x55]] {
+            let image = Array(bytes[..<end] + inserted + bytes[end...])
+            #expect(status(image, .jpeg) != IMAGE_CODEC_WHOLE.rawValue, "\(inserted)")
+        }
+    }
+
     @Test("No cut file is proved", arguments: [Sample.progressiveJPEG, .lossyWebP])
     func cuts(_ sample: Sample) {
         for end in 0..<sample.bytes.count {

@@ -8,6 +8,8 @@ struct PrivateRedisFolder: Sendable {
     static let recordName = "redis.json"
     static let logName = "redis.log"
     private static let socketName = "redis.sock"
+    /// Has the folder of the socket, if that is neither this one nor the usual one.
+    private static let placeName = "socket-folder"
     /// The longest socket path that is used directly: unix(7) allows 107 bytes.
     private static let maxSocketPath = 100
 
@@ -43,7 +45,7 @@ struct PrivateRedisFolder: Sendable {
         let near = "\(data.path)/\(Self.socketName)"
         // Clients connect by path: no other user may be able to replace a folder on the way.
         let isNear = near.utf8.count <= Self.maxSocketPath && Self.isPrivate(data.path)
-        socket = isNear ? near : try Self.shortSocket(for: data.path)
+        socket = isNear ? near : try Self.shortSocket(for: data)
         boundSocket = isNear ? Self.socketName : socket
     }
 
@@ -57,7 +59,7 @@ struct PrivateRedisFolder: Sendable {
             return false
         }
         let parent = String(other[..<slash])
-        if parent == Self.shortFolder { return Self.isPrivate(parent) }
+        if parent.hasPrefix(Self.shortFolder()) { return Self.isPrivate(parent) }
         var status = stat()
         let own = data.status
         return lstat(parent, &status) == 0 && status.st_ino == own.st_ino && status.st_dev == own.st_dev
@@ -79,24 +81,29 @@ struct PrivateRedisFolder: Sendable {
         return true
     }
 
-    private static var shortFolder: String { "/tmp/prefetch-\(geteuid())" }
+    private static func shortFolder(in base: String = "/tmp") -> String { "\(base)/prefetch-\(geteuid())" }
 
-    /// Derived from the path of the folder alone, so that later owners listen at the same path.
-    private static func shortSocket(for data: String) throws(PrefetchError) -> String {
-        let folder = shortFolder
-        guard mkdir(folder, 0o700) == 0 || errno == EEXIST else { throw .file("make", folder) }
+    private static func isOfThisUserAlone(_ folder: String) -> Bool {
         var status = stat()
-        // Any user may create a folder of this name in /tmp.
-        guard lstat(folder, &status) == 0, status.st_mode & (S_IFMT | 0o077) == S_IFDIR, status.st_uid == geteuid()
-        else {
-            throw PrefetchError(
-                .cacheUnavailable, "\(folder), for the socket of \(data), does not belong to this user alone",
-                hint:
-                    "remove it, or name a folder with a path under \(maxSocketPath - 50) bytes below folders that only this "
-                    + "user may write: --state DIR")
+        return lstat(folder, &status) == 0 && status.st_mode & (S_IFMT | 0o077) == S_IFDIR
+            && status.st_uid == geteuid()
+    }
+
+    /// Derived from the path of the folder alone, so that later owners listen at the same path. Any user may make a folder of the usual name in
+    /// /tmp: then it is one with a name of its own, which the state remembers.
+    /// - Throws: `cacheUnavailable`.
+    static func shortSocket(for data: PinnedFolder, in base: String = "/tmp") throws(PrefetchError) -> String {
+        let usual = shortFolder(in: base), known = String(decoding: data.read(placeName), as: UTF8.self)
+        var folder = known.hasPrefix(usual) && isOfThisUserAlone(known) ? known : usual
+        if !isOfThisUserAlone(folder), mkdir(folder, 0o700) != 0 {
+            guard errno == EEXIST else { throw .file("make", folder) }
+            var template = Array("\(usual)-XXXXXX".utf8CString)
+            guard mkdtemp(&template) != nil else { throw .file("make", usual) }
+            folder = String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
+            try data.write(folder, to: placeName)
         }
         let hasher = SHA256Hasher()
-        data.utf8.withContiguousStorageIfAvailable { hasher.update(UnsafeRawBufferPointer($0)) }
+        data.path.utf8.withContiguousStorageIfAvailable { hasher.update(UnsafeRawBufferPointer($0)) }
         return "\(folder)/\(hasher.finishedHex().prefix(16)).sock"
     }
 }

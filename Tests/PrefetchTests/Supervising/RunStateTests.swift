@@ -238,6 +238,28 @@ struct RunStateTests {
     }
 
     @Test(
+        "A folder of the usual name in /tmp that others made stops nobody: the socket has one of its own, and later owners find it"
+    )
+    func takenSocketFolder() throws {
+        let data = try open().redis().data
+        let usual = directory.path("prefetch-\(geteuid())")
+        func socket() throws -> String { try PrivateRedisFolder.shortSocket(for: data, in: directory.path) }
+        let first = try socket()
+        #expect(first.hasPrefix("\(usual)/"))
+        // As a stranger has it who waited for this.
+        chmod(usual, 0o755)
+        let other = try socket()
+        #expect(other.hasPrefix("\(usual)-") && other.utf8.count == first.utf8.count + 7)
+        #expect(try socket() == other)
+        // What is remembered is gone, or was made by somebody else since.
+        chmod(String(other.prefix(usual.utf8.count + 7)), 0o755)
+        #expect(try socket() != other)
+        chmod(usual, 0o700)
+        unlink(data.path + "/socket-folder")
+        #expect(try socket() == first)
+    }
+
+    @Test(
         "A folder that cannot be a state is named, with the option that names another",
         arguments: ["touch state", "ln -s /tmp state", "mkdir -m 777 state", "mkdir other && ln -s other state"])
     func noState(change: String) async throws {

@@ -104,6 +104,18 @@ struct ToolchainTests {
         #expect(origin.requests.count == 3)
     }
 
+    @Test(
+        "Another processor or another C library is named, and what there is beside it",
+        arguments: [("uname", "echo riscv64", "no Swift toolchain for riscv64"), ("getconf", "exit 1", "is not glibc")])
+    func foreign(_ program: String, _ line: String, _ expected: String) async throws {
+        folder.write(Array("#!/bin/sh\n\(line)\n".utf8), to: "tree/\(program)")
+        chmod(folder.path("tree/\(program)"), 0o755)
+        let (status, said) = try await shell("scripts/install-deps", ["PATH": "\(folder.path("tree")):/usr/bin:/bin"])
+        #expect(status == .exited(69))
+        #expect(said.hasPrefix("error: ") && said.contains(expected) && said.contains("\nhint: supported are x86-64"))
+        #expect(said.split(separator: "\n").count == 2, "\(said)")
+    }
+
     @Test("What is not signed by a key of Swift, or did not come whole, is refused, and nothing of it stays")
     func refused() async throws {
         func refuse(_ what: String, _ text: String, _ changes: [String: String] = [:]) async throws {

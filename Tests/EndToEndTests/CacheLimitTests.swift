@@ -55,7 +55,7 @@ struct CacheLimitTests: CommandSuite {
         #expect(none.stderr.contains("without a rule"))
         let words = ["cache", "gc", "--max-age", "1d", "--max-size", "16384", "--cache", folder.path("cache")]
         let json =
-            #""expired":{"count":3,"allocated_bytes":12288},"evicted":{"count":1,"allocated_bytes":4096},"#
+            #""expired":{"count":3,"allocated_bytes":12288},"evicted":{"count":1,"allocated_bytes":4096},"unlisted":{"count":0,"allocated_bytes":0},"#
             + #""spared":{"count":0,"allocated_bytes":0},"remaining":{"count":4,"allocated_bytes":16384},"#
             + #""temporary_files":0,"moved_aside":0}"# + "\n"
         let dry = try await ran(words + ["--dry-run", "--json"])
@@ -82,6 +82,42 @@ struct CacheLimitTests: CommandSuite {
         #expect(try disk.audit.count().images == 4)
         try await ran(["cache", "gc", "--max-age", "1d", "--cache", folder.path], exits: 66)
         #expect(folder.contents().filter { !$0.hasPrefix("cache/") } == [])
+    }
+
+    @Test("cache gc --not-in leaves the images of its lists, and what was made of others")
+    func mirror() async throws {
+        let folder = TemporaryDirectory()
+        let disk = try cache(folder)
+        let base = "http://h.test"
+        let keys = (0..<6).map { "\(base)/\($0).jpg" } + ["\(base)/1-64x64-cover-jpeg.jpg"]
+        for key in keys {
+            var record = CacheRecord(level: .none, format: .jpeg, length: 100, digest: nil, storedAt: 0)
+            if key == keys[6] { record.original = OriginalImage(format: .png, width: 200, height: 100) }
+            try disk.images.store(ImageBody([UInt8](repeating: 1, count: 100)), for: CacheKey(key), record: record)
+        }
+        folder.write(Array("# two of them\n\(keys[0])\n\(keys[2])\nnot a url\n".utf8), to: "a.txt")
+        folder.write(Array("id,url\n7,\(keys[3])\n8,\(base)/none.jpg\n".utf8), to: "b.csv")
+        folder.write(Array("#\n".utf8), to: "empty.txt")
+        func there() -> [Bool] { keys.map { disk.existingPath(forKey: $0) != nil } }
+        let words = [
+            "cache", "gc", "--cache", folder.path("cache"), "--not-in", folder.path("a.txt"), "--not-in",
+            folder.path("b.csv"),
+        ]
+        let plan = try await ran(words + ["--dry-run", "-v"])
+        #expect(
+            plan.stdout.hasSuffix(
+                "would remove for --not-in: 3 images, 12 kB on disk\nwould be left: 4 images, 16 kB on disk\n"))
+        #expect(plan.stdout.split(separator: "\n").count { $0.hasPrefix("not-in: ") } == 3)
+        let unasked = try await ran(words, exits: 78)
+        #expect(unasked.stderr.contains("would remove 3 images, 12 kB on disk, of 7 in"))
+        try await ran(
+            ["cache", "gc", "--cache", folder.path("cache"), "--yes", "--not-in", folder.path("empty.txt")], exits: 65)
+        try await ran(
+            ["cache", "gc", "--cache", folder.path("cache"), "--yes", "--not-in", folder.path("none.txt")], exits: 66)
+        #expect(there() == [true, true, true, true, true, true, true])
+        try await ran(words + ["--yes"])
+        #expect(there() == [true, false, true, true, false, false, true])
+        #expect(folder.contents().filter { !$0.hasPrefix("cache/") }.sorted() == ["a.txt", "b.csv", "empty.txt"])
     }
 
     @Test("A sweeper that is killed leaves nothing torn, and the next one takes over at once")

@@ -3,21 +3,23 @@ internal import Glibc
 internal import Prefetch
 internal import WebImage
 
-/// `prefetch-coord cache gc`: removes what is old or too much.
-struct CacheCollectCommand: ParsableCommand {
+/// `prefetch-coord cache gc`: removes what is old, too much, or of no list.
+struct CacheCollectCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "gc",
-        abstract: "Remove images by age, or the oldest until a size is reached.",
-        usage: "prefetch-coord cache gc [--max-age D] [--max-size S] [<options>]",
+        abstract: "Remove images by age, by size, or that are not in a list.",
+        usage: "prefetch-coord cache gc [--max-age D] [--max-size S] [--not-in LIST] ...",
         discussion: """
             Examples:
               prefetch-coord cache gc --max-age 7d --cache ./cache --yes
               prefetch-coord cache gc --max-size 10GiB --dry-run -v
+              prefetch-coord cache gc --not-in urls.txt
 
             Images older than --max-age are removed first, then the oldest until the rest
-            fits into --max-size. Images of a running batch stay. Temporary files that a
-            crash has left are removed after an hour, files that were moved aside as damaged
-            after --max-age. It says how many images it would remove and asks; without a
+            fits into --max-size. Images of a running batch stay. With --not-in the cache
+            mirrors its lists: images of other URLs go, but for those that --resize and
+            the like have made. Temporary files that a crash has left are removed after an
+            hour, files that were moved aside as damaged after --max-age. It says how many images it would remove and asks; without a
             terminal it needs --yes. Exit code 75 if another process is cleaning this cache.
             """)
 
@@ -26,6 +28,11 @@ struct CacheCollectCommand: ParsableCommand {
 
     @Option(help: .size("Disk space that images may take: 10GiB."))
     var maxSize: ByteSize?
+
+    @Option(
+        name: .customLong("not-in"),
+        help: .value("list", "Remove images of URLs that are in none of these lists. Repeatable."), completion: .file())
+    var lists: [String] = []
 
     @Option(help: .value("date", "Date that decides the age of an image: modified, accessed, created or changed."))
     var expireBy = ExpiryDate.modified
@@ -40,17 +47,21 @@ struct CacheCollectCommand: ParsableCommand {
     var json = false
 
     @OptionGroup var confirmation: Confirmation
-    @OptionGroup(title: "Cache") var folder: CacheFolder
+    @OptionGroup(title: "List") var table: SettingOptions<URLColumns>
+    @OptionGroup(title: "Cache") var options: CacheOptions
 
     func validate() throws {
-        guard maxAge != nil || maxSize != nil else {
-            throw ValidationError("nothing is removed without a rule: give --max-age, --max-size or both")
+        guard maxAge != nil || maxSize != nil || !lists.isEmpty else {
+            throw ValidationError("nothing is removed without a rule: give --max-age, --max-size or --not-in")
         }
     }
 
-    func run() throws {
+    func run() async throws {
+        var folder = CacheFolder()
+        folder.cache = options.cache
         let disk = try folder.openForRemoving(expireBy.type)
         var rules = SweepRules(maxAge: maxAge?.seconds, maxSize: maxSize?.bytes)
+        if !lists.isEmpty { rules.listed = try await listed(disk) }
         rules.removesLeftovers = true
         rules.isDryRun = dryRun
         if !dryRun && !confirmation.yes {
@@ -58,7 +69,8 @@ struct CacheCollectCommand: ParsableCommand {
             let plan = try sweep(disk, rules) { _ in }
             rules.isDryRun = false
             let all = SweepReport.Sum(
-                count: plan.expired.count + plan.evicted.count, size: plan.expired.size + plan.evicted.size)
+                count: plan.expired.count + plan.evicted.count + plan.unlisted.count,
+                size: plan.expired.size + plan.evicted.size + plan.unlisted.size)
             if all.count > 0 {
                 let isEmptied = plan.remaining.count == 0 && plan.spared.count == 0
                 let whole = isEmptied ? "everything in" : "of \(Wording.count(all.count + plan.remaining.count)) in"
@@ -68,6 +80,34 @@ struct CacheCollectCommand: ParsableCommand {
         }
         let report = try sweep(disk, rules) { image in if verbose { tell(image) } }
         try CollectAnswer(isDryRun: dryRun, report: report).sheet(rules).print(asJSON: json)
+    }
+
+    /// What stays: the images of the lists' URLs, and those that were made of another one, whose names no URL gives.
+    /// - Throws: as ``GivenList``; `unreadableList` where a list has no URL; `inputOutput` where an image cannot be read.
+    private func listed(_ disk: DiskCache) async throws -> ImageNames {
+        let given = try await GivenList(lists, FetchSettings().complete(), StateOption.folder(nil))
+        var keys = try await given.use(table.record) { list in
+            var keys: [CacheKey] = []
+            try await BatchEntries(list).forEach { entry async throws(PrefetchError) in
+                if !entry.isInvalid, let key = try? options.rule.key(for: entry.url, entry.settings) {
+                    keys.append(CacheKey(key))
+                }
+                return true
+            }
+            return keys
+        }
+        try GivenList.requireURLs(keys.count, of: lists.map(TerminalText.escaped).joined(separator: ", "))
+        let wanted = ImageNames(keys)
+        let unread = try CacheFolder().walk(disk) { entry in
+            if entry.record?.original != nil, !wanted.contains(entry.key) { keys.append(entry.key) }
+            return true
+        }
+        guard unread == 0 else {
+            throw PrefetchError(
+                .inputOutput, "\(Wording.count(unread, "image")) cannot be read, and nothing was removed",
+                hint: "see above; prefetch-coord cache verify --repair moves damaged ones aside")
+        }
+        return ImageNames(keys)
     }
 
     private func sweep(
@@ -91,7 +131,7 @@ struct CacheCollectCommand: ParsableCommand {
         Console.print(
             json
                 ? image.json.text
-                : "\(image.rule): \(TerminalText.escaped(image.path)), \(Wording.bytes(image.size)), \(UTCTime.text(seconds: image.date))"
+                : "\(image.reason.rawValue): \(TerminalText.escaped(image.path)), \(Wording.bytes(image.size)), \(UTCTime.text(seconds: image.date))"
         )
     }
 }
@@ -103,7 +143,8 @@ struct CollectAnswer: Record {
 
     static let fields: [Field<CollectAnswer>] = [
         .version, Field("dry_run", \.isDryRun), Field("expired", \.report.expired),
-        Field("evicted", \.report.evicted), Field("spared", \.report.spared), Field("remaining", \.report.remaining),
+        Field("evicted", \.report.evicted), Field("unlisted", \.report.unlisted), Field("spared", \.report.spared),
+        Field("remaining", \.report.remaining),
         Field("temporary_files", \.report.temporaryFiles), Field("moved_aside", \.report.movedAside),
     ]
 
@@ -112,6 +153,7 @@ struct CollectAnswer: Record {
         let verb = isDryRun ? "would remove" : "removed"
         if rules.maxAge != nil { sheet.add("\(verb) for --max-age: \(report.expired.text)") }
         if rules.maxSize != nil { sheet.add("\(verb) for --max-size, the oldest: \(report.evicted.text)") }
+        if rules.listed != nil { sheet.add("\(verb) for --not-in: \(report.unlisted.text)") }
         if report.spared.count > 0 { sheet.add("kept, fetched by a running batch or in use: \(report.spared.text)") }
         if report.temporaryFiles + report.movedAside > 0 {
             sheet.add(
@@ -131,11 +173,9 @@ extension SweepReport.Sum: Record {
 
 extension SweptImage: Record {
     static let fields: [Field<SweptImage>] = [
-        Field("path", \.path), Field("rule", \.rule), Field("allocated_bytes", \.size),
+        Field("path", \.path), Field("rule", \.reason.rawValue), Field("allocated_bytes", \.size),
         Field("date", about: "What decides its age.") { Moment(seconds: $0.date) },
     ]
-
-    fileprivate var rule: String { isExpired ? "max-age" : "max-size" }
 }
 
 extension CacheFolder {

@@ -1,4 +1,3 @@
-internal import FoundationEssentials
 internal import Glibc
 internal import Prefetch
 internal import WebImage
@@ -16,25 +15,15 @@ struct DryRun {
 
     /// - Throws: as ``GivenList``; `cacheUnavailable` if the cache cannot be read.
     func run() async throws {
-        // Copies of pipes and tables would otherwise be in the cache folder.
-        var template = Array("\(ListFile.temporaryFolder)/prefetch-dry-run-XXXXXX".utf8CString)
-        guard mkdtemp(&template) != nil else {
-            throw PrefetchError(
-                .inputOutput,
-                "cannot make a folder in \(ListFile.temporaryFolder): \(String(cString: strerror(errno)))",
-                hint: "set TMPDIR to a folder that this user may write")
-        }
-        let folder = String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
-        defer { try? FileManager.default.removeItem(atPath: folder) }
-        let list = try await list.open(table, limit: limit)
-        try list.keep(in: folder)
         let disk: DiskCache? =
             if let cache, access(cache, F_OK) == 0 { try CacheOpening.forReading(cache, readOnly) } else { nil }
-        let survey = try await ListSurvey(BatchEntries(list), cache: disk, rule: CacheKeyRule(options))
-        try DryAnswer(
-            list: list.name, lines: list.reading.lines, survey: survey, isCacheKnown: cache != nil,
-            options: options.options
-        ).sheet.print(asJSON: isJSON)
+        try await list.use(table, limit: limit) { list in
+            let survey = try await ListSurvey(BatchEntries(list), cache: disk, rule: CacheKeyRule(options))
+            try DryAnswer(
+                list: list.name, lines: list.reading.lines, survey: survey, isCacheKnown: cache != nil,
+                options: options.options
+            ).sheet.print(asJSON: isJSON)
+        }
     }
 }
 

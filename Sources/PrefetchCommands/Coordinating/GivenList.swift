@@ -1,3 +1,4 @@
+internal import FoundationEssentials
 internal import Glibc
 internal import Prefetch
 internal import Threading
@@ -61,6 +62,26 @@ struct GivenList {
         }
         if list.isWhole { judge(list.reading.parts) }
         return list
+    }
+
+    /// Opens it for a command that keeps nothing of it.
+    /// - Throws: as ``open(_:limit:)`` and `body`; `inputOutput`.
+    func use<Result>(
+        _ table: TableOptions, limit: Int? = nil, _ body: (ListStream) async throws -> Result
+    ) async throws -> Result {
+        // Lines of pipes and tables are read again from there.
+        var template = Array("\(ListFile.temporaryFolder)/prefetch-list-XXXXXX".utf8CString)
+        guard mkdtemp(&template) != nil else {
+            throw PrefetchError(
+                .inputOutput,
+                "cannot make a folder in \(ListFile.temporaryFolder): \(String(cString: strerror(errno)))",
+                hint: "set TMPDIR to a folder that this user may write")
+        }
+        let folder = String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let list = try await open(table, limit: limit)
+        try list.keep(in: folder)
+        return try await body(list)
     }
 
     /// Says which names in the files of a list nothing uses.

@@ -14,6 +14,11 @@ struct EmptyListOptions: ParsableArguments {
     }
 }
 
+/// What is needed to find the URLs of a list.
+enum URLColumns: SettingGroup {
+    static let settings = TableOptions.settings.filter { ["input_format", "url_column", "where"].contains($0.name) }
+}
+
 /// How much of a list is used.
 struct ListPartOptions: SettingRecord, SettingGroup {
     var limit: Int?

@@ -36,6 +36,13 @@ public struct CacheKey: Sendable, Hashable, CustomStringConvertible {
 
     var leafIndex: Int { Int(digest[0]) }
 
+    /// The first 64 bits of the digest.
+    var prefix: UInt64 {
+        var bits: UInt64 = 0
+        for index in 0..<8 { bits = bits << 8 | UInt64(digest[index]) }
+        return bits
+    }
+
     var lockFile: Int { Int(digest[31]) % Self.lockFileCount }
 
     /// Offset of the locked byte, 61 bits: with two more for other bytes the end of the range must fit into off_t (fcntl(2)).

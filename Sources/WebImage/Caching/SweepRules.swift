@@ -1,10 +1,19 @@
 package struct SweepRules: Sendable {
+    /// Why an image is removed.
+    package enum Reason: String, Sendable {
+        case age = "max-age"
+        case size = "max-size"
+        case unlisted = "not-in"
+    }
+
     /// Seconds; images of this age or older are removed. 0: all; nil: no limit.
     package var maxAge: Double?
     /// Maximum disk usage in bytes; above it the oldest are removed. Nil: no limit.
     package var maxSize: Int?
     /// Disk usage to reach then; nil: `maxSize`.
     package var targetSize: Int?
+    /// Images that are not among these are removed; nil: no such rule.
+    package var listed: ImageNames?
     /// Files removed per second while the cache is in use; 0: no limit. Thousands of deletions make new files on ext4 several times dearer
     /// for minutes.
     package var rate = 2_000
@@ -46,6 +55,8 @@ public struct SweepReport: Sendable, Equatable {
     public var expired = Sum()
     /// Removed because of the total size, oldest first.
     public var evicted = Sum()
+    /// Removed because they are not among those that stay.
+    public var unlisted = Sum()
     /// Kept although due: fetched by a running batch, or just changed or being transferred.
     public var spared = Sum()
     /// Images left.
@@ -64,5 +75,26 @@ package struct SweptImage: Sendable {
     package var size: Int
     /// The relevant date in seconds since 1970.
     package var date: Int
-    package var isExpired: Bool
+    package var reason: SweepRules.Reason
+}
+
+/// Images, by the first 64 bits of their keys' digests: ten million take 80 MB. Of two with the same bits one stands for both.
+package struct ImageNames: Sendable {
+    private var names: [UInt64] = []
+
+    package init(_ keys: some Sequence<CacheKey>) {
+        names = keys.map(\.prefix)
+        names.sort()
+    }
+
+    package func contains(_ key: CacheKey) -> Bool { contains(key.prefix) }
+
+    func contains(_ name: UInt64) -> Bool {
+        var (low, high) = (0, names.count)
+        while low < high {
+            let middle = (low + high) / 2
+            if names[middle] < name { low = middle + 1 } else { high = middle }
+        }
+        return low < names.count && names[low] == name
+    }
 }

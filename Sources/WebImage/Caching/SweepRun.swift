@@ -48,10 +48,20 @@ struct SweepRun {
                 let image = Candidate(
                     name: name, leaf: index, status: status, date: date(name, status, leaf.descriptor))
                 report.remaining.add(size: image.size)
-                if let expiry, image.date <= expiry { try remove(image, from: leaf.descriptor, isExpired: true) }
+                if let reason = reason(image) { try remove(image, from: leaf.descriptor, reason) }
             }
         }
         if !rules.isDryRun { account.finishCount() }
+    }
+
+    /// Why it goes, however much there is.
+    private func reason(_ image: Candidate) -> SweepRules.Reason? {
+        if let listed = rules.listed, let name = AgedImage.prefix(leaf: image.leaf, name: image.name),
+            !listed.contains(name)
+        {
+            return .unlisted
+        }
+        return expiry.map { image.date <= $0 } == true ? .age : nil
     }
 
     mutating func evict() throws(WebImageError) {
@@ -91,7 +101,7 @@ struct SweepRun {
                 let candidate = Candidate(
                     name: name, leaf: index, status: status, date: date(name, status, leaf.descriptor))
                 // A dry run has already counted these as removed.
-                if let expiry, rules.isDryRun, candidate.date <= expiry { continue }
+                if rules.isDryRun, reason(candidate) != nil { continue }
                 if candidate.changed >= protectedSince {
                     protected.add(size: candidate.size)
                     continue
@@ -142,7 +152,7 @@ struct SweepRun {
                 continue
             }
             if match == rest.startIndex { rest.removeFirst() } else { rest.remove(at: match) }
-            try remove(image, from: leaf.descriptor, isExpired: false)
+            try remove(image, from: leaf.descriptor, .size)
         }
         for gone in rest { report.remaining.remove(size: gone.size) }
     }
@@ -151,12 +161,12 @@ struct SweepRun {
     private var size: Int { rules.isDryRun ? report.remaining.size : account.totals?.size ?? report.remaining.size }
 
     private mutating func remove(
-        _ image: Candidate, from leaf: Int32, isExpired: Bool
+        _ image: Candidate, from leaf: Int32, _ reason: SweepRules.Reason
     ) throws(WebImageError) {
         guard image.changed < protectedSince else { return report.spared.add(size: image.size) }
         let path = "\(directory.path)/\(CacheKey.leaf(image.leaf))/\(image.name)"
         let swept = SweptImage(
-            path: path, size: image.size, date: Int(image.date / 1_000_000_000), isExpired: isExpired)
+            path: path, size: image.size, date: Int(image.date / 1_000_000_000), reason: reason)
         if !rules.isDryRun {
             pace.step(isOver)
             try checkCancelled()
@@ -172,7 +182,11 @@ struct SweepRun {
             }
         }
         report.remaining.remove(size: image.size)
-        if isExpired { report.expired.add(size: image.size) } else { report.evicted.add(size: image.size) }
+        switch reason {
+        case .age: report.expired.add(size: image.size)
+        case .size: report.evicted.add(size: image.size)
+        case .unlisted: report.unlisted.add(size: image.size)
+        }
     }
 
     /// Nil if it is in use or has changed; otherwise 0 or an errno.

@@ -32,6 +32,18 @@ struct ExamplesTests {
         #expect(lines.contains("completed 2, skipped 1") && lines.last?.hasPrefix(urls[1] + ": ") == true)
     }
 
+    @Test(
+        "Wrong arguments are answered with those that are right",
+        arguments: [
+            ("ExamplePrefetch", ["cache", "none"]), ("ExamplePrefetch", ["cache", "127/8", "http://h.test/a.png"]),
+            ("ExampleWorker", ["redis://127.0.0.1:1"]), ("ExampleFollower", []),
+        ])
+    func usage(_ program: String, _ words: [String]) async throws {
+        let child = try await ChildProcess(builtProduct(program), words)
+        #expect(await child.wait() == .exited(64))
+        #expect(child.stderr.hasPrefix("usage: \(program) ") && child.stderr.split(separator: "\n").count == 1)
+    }
+
     @Test("A worker in a service decodes and filters as its program says, and a follower draws the list")
     func workerAndFollower() async throws {
         let b = try await RemoteBatch()

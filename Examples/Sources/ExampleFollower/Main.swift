@@ -1,3 +1,4 @@
+import Glibc
 import Prefetch
 
 /// Submits a list and draws its progress: `ExampleFollower REDIS_URL URL…`.
@@ -5,6 +6,7 @@ import Prefetch
 struct ExampleFollower {
     static func main() async throws {
         let words = CommandLine.arguments
+        guard words.count > 2 else { usage() }
         let prefetcher = try DistributedImagePrefetcher(redisURL: words[1])
         let token = try await prefetcher.prefetch(Array(words[2...])) { finished, total in
             let filled = 20 * finished / max(1, total)
@@ -17,5 +19,11 @@ struct ExampleFollower {
         for failure in try await token.failures() {
             print("line \(failure.line): \(failure.outcome.name), \(failure.message)")
         }
+    }
+
+    private static func usage() -> Never {
+        let text = "usage: ExampleFollower REDIS_URL URL…\n"
+        _ = write(STDERR_FILENO, text, text.utf8.count)
+        exit(64)
     }
 }

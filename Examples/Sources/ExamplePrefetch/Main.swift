@@ -1,3 +1,4 @@
+import Glibc
 import WebImage
 
 /// Prefetches URLs in this process, with a delegate: `ExamplePrefetch FOLDER NETWORK URL…`. NETWORK is a private network that is open, such as
@@ -6,8 +7,11 @@ import WebImage
 struct ExamplePrefetch {
     static func main() async throws {
         let words = CommandLine.arguments
+        guard words.count > 3 else { usage() }
         var downloads = ImageDownloader.Configuration()
-        downloads.addressPolicy = AddressPolicy(allow: [CIDR(words[2])].compactMap { $0 })
+        let network = CIDR(words[2])
+        guard network != nil || words[2] == "none" else { usage() }
+        downloads.addressPolicy = AddressPolicy(allow: [network].compactMap { $0 })
         let manager = try ImageManager(cache: ImageCache(directory: words[1]), downloads: downloads)
         let prefetcher = ImagePrefetcher(manager: manager)
         let printer = Printer()
@@ -21,6 +25,12 @@ struct ExamplePrefetch {
         let summary = await token.wait()
         for failure in summary.failed + summary.skipped { print("\(failure.url): \(failure.error)") }
         await manager.downloader.invalidateSessionAndCancel()
+    }
+
+    private static func usage() -> Never {
+        let text = "usage: ExamplePrefetch FOLDER NETWORK URL…, where NETWORK is none, or one such as 127.0.0.0/8\n"
+        _ = write(STDERR_FILENO, text, text.utf8.count)
+        exit(64)
     }
 }
 

@@ -1,3 +1,4 @@
+import Glibc
 import Prefetch
 import WebImage
 
@@ -7,11 +8,14 @@ import WebImage
 struct ExampleWorker {
     static func main() async throws {
         let words = CommandLine.arguments
+        guard words.count == 4 else { usage() }
         let coders = ImageCodersManager()
         coders.addCoder(PortableGraymap())
         var downloads = ImageDownloader.Configuration()
         downloads.maxConcurrentDownloads = 8
-        downloads.addressPolicy = AddressPolicy(allow: [CIDR(words[3])].compactMap { $0 })
+        let network = CIDR(words[3])
+        guard network != nil || words[3] == "none" else { usage() }
+        downloads.addressPolicy = AddressPolicy(allow: [network].compactMap { $0 })
         downloads.urlFilters = [NoThumbnails()]
         let manager = try ImageManager(
             cache: ImageCache(directory: words[2]), downloads: downloads, coder: ImageCoder(coders: coders))
@@ -23,6 +27,12 @@ struct ExampleWorker {
         let counts = try await worker.run()
         print("finished \(counts.finished), skipped \(counts.skipped)")
         await manager.downloader.invalidateSessionAndCancel()
+    }
+
+    private static func usage() -> Never {
+        let text = "usage: ExampleWorker REDIS_URL FOLDER NETWORK, where NETWORK is none, or one such as 127.0.0.0/8\n"
+        _ = write(STDERR_FILENO, text, text.utf8.count)
+        exit(64)
     }
 }
 

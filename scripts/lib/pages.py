@@ -1,6 +1,7 @@
-"""Links of the documents, the list of scripts, long cells of tables, the length of docs/, and words that are not used: file:line and what is wrong, exit 1 if
+"""Links of the documents, the list of scripts, long cells of tables, the length of docs/, what the READMEs say, and words that are not used: file:line and what is wrong, exit 1 if
 there is something."""
 
+import itertools
 import pathlib
 import re
 import subprocess
@@ -92,6 +93,40 @@ def length():
         yield f"docs: {written:,} words are written by hand, {MOST_WORDS:,} at most"
 
 
+def parts(page):
+    """The page as (kind, line, what it has that no language changes): commands without their comments, figures, code and links of all else."""
+    lines, at = page.read_text(encoding="utf-8").splitlines(), 0
+    while at < len(lines):
+        begun, line = at, lines[at]
+        at += 1
+        if line.startswith("```"):
+            while not lines[at].startswith("```"):
+                at += 1
+            at += 1
+            yield "block", begun, [re.sub(r"\s+# .*", "", text) for text in lines[begun:at]]
+            continue
+        kind = re.match(r"#+ |\||- |!\[|<!--|", line)[0].strip() or "text"
+        if not line.strip() or kind == "<!--":
+            continue
+        # A paragraph or an item goes on.
+        while kind in ("text", "-") and at < len(lines) and lines[at] and not re.match(r"#|\||<!|!\[|- |```", lines[at]):
+            at += 1
+        text = " ".join(lines[begun:at])
+        found = re.findall(r"\]\([^)]*\)|`[^`]*`|\d+(?:[.,]\d+)*", re.sub(r"README(\.zh-CN)?\.md", "README", text))
+        yield kind, begun, sorted(found) + ([f"{text.count('|')} cells"] if kind == "|" else [])
+
+
+def twins():
+    """The README of each language says the same: the same parts in the same order, with the same figures, commands and links."""
+    english, chinese = pathlib.Path("README.md"), pathlib.Path("README.zh-CN.md")
+    for one, other in itertools.zip_longest(parts(english), parts(chinese)):
+        if not one or not other or (one[0], one[2]) != (other[0], other[2]):
+            where = f"{english}:{one[1] + 1}" if one else f"{chinese}:{other[1] + 1}"
+            differ = f": {one[2]}, {other[2]} in line {other[1] + 1}" if one and other else ""
+            yield f"{where}: {english} and {chinese} differ from here on{differ}"
+            return
+
+
 def forbidden():
     """The words of the glossary's last column that are wrong everywhere, each with the word of its row. Those in parentheses are not."""
     found = dict(ALSO)
@@ -134,6 +169,6 @@ def words():
 
 
 if __name__ == "__main__":
-    found = [line for part in (links, scripts, cells, length, words) for line in part()]
+    found = [line for part in (links, scripts, cells, length, twins, words) for line in part()]
     print("\n".join(found))
     sys.exit(bool(found))

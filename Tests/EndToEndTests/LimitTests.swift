@@ -175,8 +175,8 @@ struct LimitTests {
     func checking() async throws {
         let bench = try await FaultBench(appendOnly: false, delay: 0)
         var large = GeneratedImage.jpeg(seed: 9, width: 1200, height: 900, quality: 20, progressive: true)
-        // A fill byte, for which libjpeg decides.
-        large.insert(0xFF, at: 2)
+        // An empty DNL, for which libjpeg decides.
+        large.insert(contentsOf: [0xFF, 0xDC, 0, 2], at: 2)
         bench.origin.setFallback { [large] _ in OriginResponse(body: large) }
         try await bench.submit(4_000, "urls", ["--validate", "decode", "--max-per-host", "0"])
         let workers = try await bench.workers(1)

@@ -198,14 +198,14 @@ struct FailureRemedyTests {
         }
         let lines = causes.sheet.lines
         #expect(lines.count == 6 && lines[0] == "URLS  SHARE  CAUSE          WHAT HELPS")
-        #expect(lines[1].hasPrefix("   4  44.4%  httpError 404  correct the list"))
+        #expect(lines[1].hasPrefix("   4  44.5%  httpError 404  correct the list"))
         #expect(lines[2].hasPrefix("   2  22.2%  refused        retry without --robots"))
         #expect(lines.contains { $0.hasPrefix("   1  11.1%  refused        open the networks") })
         #expect(lines.contains("   1  11.1%  refused        deniedNetwork"))
         let table = hosts.sheet.lines
         #expect(
             table.prefix(4) == [
-                "URLS  SHARE  HOST  CAUSE", "   4  44.4%  a     httpError 404", "   4  44.4%  b     refused",
+                "URLS  SHARE  HOST  CAUSE", "   4  44.5%  a     httpError 404", "   4  44.4%  b     refused",
                 "   1  11.1%  c     httpError 404",
             ])
         #expect(table.count == 6 && table[4].hasPrefix("httpError 404: correct the list"))

@@ -32,10 +32,10 @@ struct CrashingRunTests {
             environment: ["LD_PRELOAD": library, "CRASHING": place])
     }
 
-    /// With a fill byte before its second marker: libjpeg has to decide on it.
+    /// With an empty DNL as its first segment: libjpeg has to decide on it.
     private static let bad: [UInt8] = {
         var jpeg = GeneratedImage.jpeg(seed: 2, width: 777, height: 8)
-        jpeg.insert(0xFF, at: 2)
+        jpeg.insert(contentsOf: [0xFF, 0xDC, 0, 2], at: 2)
         return jpeg
     }()
 

@@ -131,7 +131,8 @@ struct ControlTests {
         let name = try #require(try await remote.queue.workers.names().first)
         let prefix = String(name.dropLast())
         #expect(try await remote.done(["pause", "--worker", prefix]).stdout == "paused worker \(name)\n")
-        #expect(try await remote.done(["workers"]).stdout.contains("\(name)  running, paused  0/32 "))
+        // Its record may be one heartbeat old.
+        try await until { try await remote.done(["workers"]).stdout.contains("\(name)  running, paused  0/32 ") }
         let record = try await remote.done(["workers", "--json"]).stdout
         #expect(
             record.contains(#""paused":true"#) && record.contains(#""max_concurrent_downloads":32"#), "\(record)")

@@ -1,7 +1,8 @@
 // Proves that the image data of a sequential JPEG, of one scan or of several, are whole: every Huffman code is in its table, every block ends at
 // coefficient 63 or by an end of block, the blocks are as many as the size needs, restart markers stand where they have to, and no data are left before EOI.
 // A verdict of libjpeg takes nearly twice as long at its cheapest, because it computes coefficients and pixels. Whatever is unusual is left to
-// it: codes of values that 8 bits a sample never have, DNL, bytes between data and a marker. Progressive ones are for jpeg_progressive.c. So the proof can be stricter than libjpeg, but never accepts what libjpeg warns of (CodecVerdictTests).
+// it: codes of values that 8 bits a sample never have, DNL, bytes between data and a marker. Progressive ones are for jpeg_progressive.c. So the proof
+// can be stricter than libjpeg, but never accepts what libjpeg warns of (CodecVerdictTests).
 #include "jpeg_bits.h"
 
 #include "codecs.h"

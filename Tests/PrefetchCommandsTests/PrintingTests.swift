@@ -39,6 +39,8 @@ struct PrintingTests {
         ([1, 1, 1], 3, ["33.4%", "33.3%", "33.3%"]), ([9_999, 1], 10_000, ["99.9%", "0.1%"]), ([1], 1, ["100.0%"]),
         // Not all of it is there.
         ([2, 0], 3, ["66.7%", "0.0%"]), ([9_999], 10_000, ["99.9%"]), ([1], 3_000, ["<0.1%"]), ([0], 0, ["100.0%"]),
+        // As of a batch whose formats Redis has lost.
+        ([], 3, []),
     ])
     func sharesOfOneWholeAddUp(parts: [Int], whole: Int, texts: [String]) {
         #expect(Share.texts(parts.map { Share(part: $0, whole: whole) }) == texts)

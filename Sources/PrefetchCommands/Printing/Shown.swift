@@ -133,12 +133,13 @@ struct Share: Shown {
     /// Percents with a decimal, rounded. Those of one whole that is all there add up to 100.0: the largest remainders get what rounding down
     /// leaves. A part is neither 0.0% nor 100.0% unless it is nothing or all.
     static func texts(_ shares: [Share]) -> [String] {
+        guard let whole = shares.first?.whole else { return [] }
         let scaled = shares.map {
             $0.whole > 0 ? ($0.part * 1000).quotientAndRemainder(dividingBy: $0.whole) : (1000, 0)
         }
         var tenths = scaled.map(\.0)
         let raisable = shares.indices.filter { tenths[$0] < 999 }
-        let areAll = shares.reduce(0) { $0 + $1.part } == shares[0].whole && Set(shares.map(\.whole)).count == 1
+        let areAll = shares.reduce(0) { $0 + $1.part } == whole && shares.allSatisfy { $0.whole == whole }
         if areAll {
             let largest = raisable.sorted { (scaled[$1].1, $0) < (scaled[$0].1, $1) }
             for index in largest.prefix(max(0, 1000 - tenths.reduce(0, +))) { tenths[index] += 1 }

@@ -50,7 +50,9 @@ public struct ByteText: Sendable, Hashable, Comparable, ExpressibleByStringLiter
 
 extension StringProtocol {
     /// Whether both are the same bytes, which `==` does not say.
-    @inlinable package func hasBytes(of other: some StringProtocol) -> Bool { utf8.elementsEqual(other.utf8) }
+    @inlinable package func hasBytes(of other: some StringProtocol) -> Bool {
+        utf8.count == other.utf8.count && utf8.elementsEqual(other.utf8)
+    }
 
     /// Whether it begins with these bytes: `hasPrefix` compares characters.
     @inlinable package func startsWithBytes(of other: some StringProtocol) -> Bool { utf8.starts(with: other.utf8) }

@@ -44,7 +44,7 @@ struct InputTests: FolderSuite {
         let failures = try await coord(["failures", "--cache", cache])
         #expect(failures.stdout.hasPrefix("4: \(origin.url("/none"))"))
         let lists = TemporaryDirectory.contents(TemporaryDirectory.runState(of: cache) + "/lists")
-        #expect(lists.map { String($0.dropFirst(64)) } == [".list.gz", ".list.txt"], "\(lists)")
+        #expect(lists.map { String($0.dropFirst(64)) } == [".list.txt", ".list.zst"], "\(lists)")
         // The same input is the same list.
         #expect(await (try await coord(words)).wait() == .exited(3))
         #expect(TemporaryDirectory.contents(TemporaryDirectory.runState(of: cache) + "/lists") == lists)

@@ -91,7 +91,7 @@ struct ListPipeTests {
         // Nothing but the copy of the batch's list is left, and its lines, which were read.
         #expect(!folder.contents().contains { $0.contains("pipe-") }, "\(folder.contents())")
         let left = TemporaryDirectory.contents(TemporaryDirectory.runState(of: cache) + "/lists")
-        #expect(left.map { String($0.dropFirst(64)) }.sorted() == [".list.gz", ".list.txt"], "\(left)")
+        #expect(left.map { String($0.dropFirst(64)) }.sorted() == [".list.txt", ".list.zst"], "\(left)")
     }
 
     @Test("A list without a URL is an error of every command that reads one, unless it may be empty")

@@ -93,10 +93,8 @@ package struct ReplacedFile: Sendable {
         var reader = CSVReader(separator: separator)
         var place: Place?
         func take(_ record: CSVReader.Record) {
-            guard record.fields.count > 1, let line = Int(String(decoding: record.fields[0], as: UTF8.self)) else {
-                return
-            }
-            place = Place(line: line, url: String(decoding: record.fields[1], as: UTF8.self))
+            guard record.count > 1, let line = Int(String(decoding: record[0], as: UTF8.self)) else { return }
+            place = Place(line: line, url: String(decoding: record[1], as: UTF8.self))
         }
         try? reader.read(line, take)
         try? reader.finish(take)

@@ -82,7 +82,7 @@ struct ShardRow {
         } else {
             var reader = try LineReader(path: path)
             guard let first = try reader.next(), let members = JSONMembers(first) else { return [] }
-            names = members.members.map(\.name)
+            names = members.names
         }
         guard names.contains(where: { $0.utf8.elementsEqual("key".utf8) }) else {
             throw notOfShard(path, "it has no column key")

@@ -1,12 +1,19 @@
 /// Parses a table: fields separated by commas, semicolons or tabs; quoted fields may contain separators, doubled quotes and line ends (RFC 4180). Input
 /// comes in pieces of any size; only the current record is kept.
 struct CSVReader {
-    struct Record: Equatable {
-        var fields: [[UInt8]]
+    struct Record {
+        /// Of all its fields, one after the other, and where each ends.
+        fileprivate(set) var bytes: [UInt8] = []
+        fileprivate var ends: [Int] = []
         /// The line it begins at, from 1, and the number of its lines.
-        var line: Int, lines: Int
+        fileprivate(set) var line = 1, lines = 0
         /// The quoted field with the most lines.
-        var tall: Tall?
+        fileprivate(set) var tall: Tall?
+
+        /// The number of its fields.
+        var count: Int { ends.count }
+
+        subscript(field: Int) -> ArraySlice<UInt8> { bytes[(field == 0 ? 0 : ends[field - 1])..<ends[field]] }
     }
 
     /// A quoted field of several lines, which may be rows behind a quote that was not meant.
@@ -32,15 +39,15 @@ struct CSVReader {
     /// Bytes that a row may have: an unclosed quote must not take all memory.
     private let longest: Int
     private var state = State.start
-    private var field: [UInt8] = []
-    private var fields: [[UInt8]] = []
+    private var record = Record()
+    /// Where the current field begins in the record.
+    private var start = 0
     private var size = 0
     /// The line of the next byte, and the first line of the record.
     private var line = 1, first = 1
     private var isFirst = true
     /// The line of the last opened quote.
     private var quoted = 0
-    private var tall: Tall?
 
     /// * `separator`: a comma, a semicolon or a tab.
     init(separator: UInt8, longest: Int = LineReader.longest) { (self.separator, self.longest) = (separator, longest) }
@@ -50,33 +57,70 @@ struct CSVReader {
     mutating func read(
         _ bytes: ArraySlice<UInt8>, _ body: (Record) throws(PrefetchError) -> Void
     ) throws(PrefetchError) {
-        for byte in bytes {
-            size += 1
-            if size > longest { throw tooLong }
-            switch (state, byte) {
-            case (.start, UInt8(ascii: "\"")) where field.isEmpty || isMark:
-                field.removeAll()
-                quoted = line
-                state = .quoted
-            case (.quoted, UInt8(ascii: "\"")): state = .quote
-            case (.quote, UInt8(ascii: "\"")):
-                field.append(byte)
-                state = .quoted
-            case (.quoted, _):
-                field.append(byte)
-                if byte == UInt8(ascii: "\n") { line += 1 }
-            case (_, separator): endField()
-            case (_, UInt8(ascii: "\n")):
-                if field.last == UInt8(ascii: "\r"), state != .quote { field.removeLast() }
-                endField()
-                line += 1
-                try endRecord(body)
-            case (.quote, UInt8(ascii: "\r")): continue
-            default:
-                // Text after a closed quote too: it is kept, not refused.
-                field.append(byte)
-                state = isMark ? .start : .plain
+        var place = bytes.startIndex
+        while place < bytes.endIndex {
+            let end = endOfText(in: bytes, from: place)
+            if end > place {
+                size += end - place
+                if size > longest { throw tooLong }
+                record.bytes += bytes[place..<end]
+                if state == .quoted {
+                    line += bytes[place..<end].count { $0 == UInt8(ascii: "\n") }
+                } else {
+                    state = .plain
+                }
+                place = end
+            } else {
+                size += 1
+                if size > longest { throw tooLong }
+                try step(bytes[place], body)
+                place += 1
             }
+        }
+    }
+
+    /// Where the bytes that are the field's as they are end.
+    private func endOfText(in bytes: ArraySlice<UInt8>, from place: Int) -> Int {
+        let (first, second): (UInt8, UInt8)
+        switch state {
+        case .quoted: (first, second) = (UInt8(ascii: "\""), UInt8(ascii: "\""))
+        case .plain: (first, second) = (separator, UInt8(ascii: "\n"))
+        // A quote opens the field, if nothing but a byte order mark is in front of it.
+        case .start where bytes[place] != UInt8(ascii: "\"") && !mayBeMark:
+            (first, second) = (separator, UInt8(ascii: "\n"))
+        case .start, .quote: return place
+        }
+        var end = place
+        while end < bytes.endIndex, bytes[end] != first, bytes[end] != second { end += 1 }
+        return end
+    }
+
+    private mutating func step(
+        _ byte: UInt8, _ body: (Record) throws(PrefetchError) -> Void
+    ) throws(PrefetchError) {
+        switch (state, byte) {
+        case (.start, UInt8(ascii: "\"")) where field.isEmpty || isMark:
+            record.bytes.removeSubrange(start...)
+            quoted = line
+            state = .quoted
+        case (.quoted, UInt8(ascii: "\"")): state = .quote
+        case (.quote, UInt8(ascii: "\"")):
+            record.bytes.append(byte)
+            state = .quoted
+        case (.quoted, _):
+            record.bytes.append(byte)
+            if byte == UInt8(ascii: "\n") { line += 1 }
+        case (_, separator): endField()
+        case (_, UInt8(ascii: "\n")):
+            removeReturn()
+            endField()
+            line += 1
+            try endRecord(body)
+        case (.quote, UInt8(ascii: "\r")): break
+        default:
+            // Text after a closed quote too: it is kept, not refused.
+            record.bytes.append(byte)
+            state = isMark ? .start : .plain
         }
     }
 
@@ -85,17 +129,25 @@ struct CSVReader {
     mutating func finish(_ body: (Record) throws(PrefetchError) -> Void) throws(PrefetchError) {
         if state == .quoted { throw endless }
         guard size > 0 else { return }
-        if field.last == UInt8(ascii: "\r"), state != .quote { field.removeLast() }
+        removeReturn()
         endField()
         line += 1
         try endRecord(body)
     }
 
-    /// Whether the first field so far is a byte order mark, or the beginning of one.
-    private var isMark: Bool {
-        isFirst && fields.isEmpty && !field.isEmpty && field.count <= 3
-            && ([0xEF, 0xBB, 0xBF] as [UInt8]).starts(with: field)
+    private var field: ArraySlice<UInt8> { record.bytes[start...] }
+
+    private mutating func removeReturn() {
+        if field.last == UInt8(ascii: "\r"), state != .quote { record.bytes.removeLast() }
     }
+
+    /// Whether the current field may begin with a byte order mark that is not whole yet, or has just ended.
+    private var mayBeMark: Bool { isFirst && record.count == 0 && field.count <= Self.mark.count }
+
+    /// Whether the first field so far is a byte order mark, or the beginning of one.
+    private var isMark: Bool { mayBeMark && !field.isEmpty && Self.mark.starts(with: field) }
+
+    private static let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
 
     private var endless: PrefetchError {
         PrefetchError(
@@ -120,23 +172,24 @@ struct CSVReader {
         let found = Tall(
             line: quoted, lines: line - quoted + 1,
             hasURL: ["http://", "https://"].contains { !rest.ranges(of: Array($0.utf8)).isEmpty })
-        if found.isOdd || tall == nil { tall = found }
+        if found.isOdd || record.tall == nil { record.tall = found }
     }
 
     private mutating func endField() {
         noteTall()
         quoted = 0
-        if isFirst, fields.isEmpty, field.starts(with: [0xEF, 0xBB, 0xBF]) { field.removeFirst(3) }
-        fields.append(field)
-        field.removeAll(keepingCapacity: true)
+        if isFirst, record.count == 0, field.starts(with: Self.mark) { record.bytes.removeFirst(Self.mark.count) }
+        record.ends.append(record.bytes.count)
+        start = record.bytes.count
         state = .start
     }
 
     private mutating func endRecord(_ body: (Record) throws(PrefetchError) -> Void) throws(PrefetchError) {
-        let record = Record(fields: fields, line: first, lines: line - first, tall: tall)
-        tall = nil
-        fields.removeAll(keepingCapacity: true)
+        (record.line, record.lines) = (first, line - first)
+        if record.count > 1 || !record.bytes.isEmpty { try body(record) }
+        record.bytes.removeAll(keepingCapacity: true)
+        record.ends.removeAll(keepingCapacity: true)
+        (record.tall, start) = (nil, 0)
         (first, size, isFirst) = (line, 0, false)
-        if record.fields.count > 1 || !record.fields[0].isEmpty { try body(record) }
     }
 }

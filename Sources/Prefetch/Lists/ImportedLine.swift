@@ -1,32 +1,46 @@
-/// A line of the converted list: the URL alone, or an object with its settings (``JSONLine``).
-struct ImportedLine {
-    var url: String
-    var sha256: String?
-    var columns: [String: String] = [:]
+/// Lines of the converted list: the URL alone, or an object with its settings (``JSONLine``).
+enum ImportedLine {
+    /// What is the same in each line of a table.
+    struct Form {
+        /// What comes before each kept value, and its column: the names, in quotes, in their order.
+        fileprivate let values: [(before: [UInt8], column: Int)]
 
-    /// Including the line end. A URL that would read as another line, or none, is written as an object, so that each input is one entry.
-    var bytes: [UInt8] {
-        if sha256 == nil, columns.isEmpty, URLLines.isURL(url) { return Array(url.utf8) + [UInt8(ascii: "\n")] }
-        var members: [(name: String, value: [UInt8])] = []
-        if !columns.isEmpty {
-            let texts = columns.map { (name: $0.key, value: JSONMembers.quoted($0.value.utf8)) }
-            members.append(("columns", Self.object(texts.sorted { ByteText($0.name) < ByteText($1.name) })))
+        /// * `kept`: names of columns; one that is there twice has one value.
+        init(_ kept: [(name: String, column: Int)]) {
+            var named: [ByteText: Int] = [:]
+            for (name, column) in kept { named[name] = column }
+            values = named.sorted { $0.key < $1.key }.enumerated().map { place, column in
+                var before = Array((place == 0 ? "{\"columns\":{" : ",").utf8)
+                JSONMembers.quote(Array(column.key.text.utf8)[...], into: &before)
+                before.append(UInt8(ascii: ":"))
+                return (before, column.value)
+            }
         }
-        if let sha256 { members.append(("sha256", JSONMembers.quoted(sha256.utf8))) }
-        members.append(("url", JSONMembers.quoted(url.utf8)))
-        return Self.object(members) + [UInt8(ascii: "\n")]
     }
 
-    /// * `members`: in their order, with values of JSON.
-    static func object(_ members: [(name: String, value: [UInt8])]) -> [UInt8] {
-        var out: [UInt8] = [UInt8(ascii: "{")]
-        for (name, value) in members {
-            if out.count > 1 { out.append(UInt8(ascii: ",")) }
-            out += JSONMembers.quoted(name.utf8)
-            out.append(UInt8(ascii: ":"))
-            out += value
+    /// A URL that would read as another line, or none, is written as an object, so that each input is one entry.
+    /// * `sha256`: empty if none is required.
+    /// * `cell`: returns what a kept column has.
+    static func write(
+        _ url: ArraySlice<UInt8>, sha256: ArraySlice<UInt8> = [], _ form: Form = Form([]),
+        _ cell: (_ column: Int) -> ArraySlice<UInt8> = { _ in [] }, to lines: inout [UInt8]
+    ) {
+        if sha256.isEmpty, form.values.isEmpty, URLLines.isURL(url) {
+            lines += url
+            return lines.append(UInt8(ascii: "\n"))
         }
-        out.append(UInt8(ascii: "}"))
-        return out
+        for (before, column) in form.values {
+            lines += before
+            JSONMembers.quote(repairing: cell(column), into: &lines)
+        }
+        lines += Array((form.values.isEmpty ? "{" : "},").utf8)
+        if !sha256.isEmpty {
+            lines += Array("\"sha256\":".utf8)
+            JSONMembers.quote(repairing: sha256, into: &lines)
+            lines.append(UInt8(ascii: ","))
+        }
+        lines += Array("\"url\":".utf8)
+        JSONMembers.quote(repairing: url, into: &lines)
+        lines += [UInt8(ascii: "}"), UInt8(ascii: "\n")]
     }
 }

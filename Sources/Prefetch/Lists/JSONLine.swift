@@ -14,12 +14,19 @@ struct JSONLine: Decodable {
     var mirrors: [String]?
     /// Rules of ``RuleMembers``.
     var rules: [String: JSONValue]?
-    /// Values for manifests; not a setting. Without them, the member with a caption.
-    var columns: [String: ColumnValue]?
+    private var kept = Kept.nothing
     /// The member that has the URL: `url`, or what it is called instead.
     var urlMember = "url"
     /// Unknown members, sorted.
-    var others: [String]
+    var others: [String] = []
+
+    /// What has the values for manifests, which are made when they are asked for.
+    private enum Kept {
+        case nothing
+        case values([String: ColumnValue])
+        case object(JSONMembers)
+        case caption(name: String, text: String)
+    }
 
     private struct Member: CodingKey {
         let stringValue: String
@@ -51,45 +58,80 @@ struct JSONLine: Decodable {
         sha256 = try value("sha256")
         mirrors = try value("mirrors")
         rules = try value("rules")
-        columns = try (value("columns") as [String: JSONValue]?)?.mapValues(\.column)
-        if columns == nil, let place = TableColumns.caption(names), let text: String = try? value(names[place]) {
-            columns = [names[place]: .text(text)]
+        if let columns = try value("columns") as [String: JSONValue]? {
+            kept = .values(columns.mapValues(\.column))
+        } else if let place = TableColumns.caption(names), let text: String = try? value(names[place]) {
+            kept = .caption(name: names[place], text: text)
         }
-        let used = urlMember
-        let kept = columns ?? [:]
-        others = names.filter { !Self.members.contains($0) && $0 != used && kept[$0] == nil }.sorted()
+        noteOthers(names)
     }
+
+    /// Values for manifests; not a setting. Without them, the member with a caption.
+    var columns: [String: ColumnValue]? {
+        switch kept {
+        case .nothing: nil
+        case .values(let values): values
+        case .object(let members): members.columns
+        case .caption(let name, let text): [name: .text(text)]
+        }
+    }
+
+    private mutating func noteOthers(_ names: some Sequence<String>) {
+        others = names.filter { !Self.isMember($0) && !$0.hasBytes(of: urlMember) && !isKept($0) }.sorted()
+    }
+
+    private func isKept(_ name: String) -> Bool {
+        switch kept {
+        case .nothing: false
+        case .values(let values): values[name] != nil
+        case .object(let members): members[name] != nil
+        case .caption(let caption, _): caption.hasBytes(of: name)
+        }
+    }
+
+    /// Whether a name is that of a member that means something.
+    static func isMember(_ name: String) -> Bool { members.contains { $0.hasBytes(of: name) } }
 
     /// Without Foundation's decoder, which takes twenty times as long; nil if there is more than a URL, a digest and columns.
     private init?(plain members: JSONMembers) {
-        for name in ["options", "headers", "mirrors", "rules"] where members[name] != nil { return nil }
-        if let member = members["url"] {
-            guard let text = members.string(member) else { return nil }
-            url = text
-        } else {
-            let names = members.members.map(\.name).sorted()
-            for place in URLColumn.places(in: names) {
-                guard let text = members[names[place]].flatMap({ members.string($0) }) else { continue }
-                (url, urlMember) = (text, names[place])
-                break
+        guard let member = Self.urlMember(members) else { return nil }
+        var others: [JSONMembers.Member] = []
+        for member in members.members {
+            if members.isCalled("sha256", member) {
+                guard let text = members.string(member) else { return nil }
+                sha256 = text
+            } else if members.isCalled("columns", member) {
+                guard let object = members.object(member) else { return nil }
+                kept = .object(object)
+            } else if !members.isCalled("url", member) {
+                others.append(member)
             }
         }
-        if let member = members["sha256"] {
-            guard let text = members.string(member) else { return nil }
-            sha256 = text
-        }
-        if let member = members["columns"] {
-            guard let values = members.columns(member) else { return nil }
-            columns = values
-        } else if let place = TableColumns.caption(members.members.map(\.name)),
+        url = member.url
+        if let name = member.name { urlMember = name }
+        guard !others.isEmpty else { return }
+        if case .nothing = kept, let place = TableColumns.caption(members.names),
             case let caption = members.members[place], let text = members.string(caption)
         {
-            columns = [caption.name: .text(text)]
+            kept = .caption(name: members.name(caption), text: text)
         }
-        let (used, kept) = (urlMember, columns ?? [:])
-        others = members.members.map(\.name).filter { name in
-            !Self.members.contains(name) && name != used && kept[name] == nil
-        }.sorted()
+        noteOthers(others.map { members.name($0) })
+    }
+
+    /// The member with the URL of an object that has no more than a URL, a digest and columns; nil of another, and of one whose `url` is no text.
+    /// * `name`: nil: `url`, or none.
+    static func urlMember(_ members: JSONMembers) -> (name: String?, url: String?)? {
+        let settings: [StaticString] = ["options", "headers", "mirrors", "rules"]
+        guard !members.members.contains(where: { member in settings.contains { members.isCalled($0, member) } }) else {
+            return nil
+        }
+        if let member = members["url"] { return members.string(member).map { (nil, $0) } }
+        let names = members.names.sorted()
+        for place in URLColumn.places(in: names) {
+            guard let text = members[names[place]].flatMap({ members.string($0) }) else { continue }
+            return (names[place], text)
+        }
+        return (nil, nil)
     }
 
     /// Whether a line is meant as JSON: no URL begins with a brace.
@@ -150,9 +192,14 @@ struct JSONLine: Decodable {
         return known
     }
 
+    private var hasSettings: Bool {
+        options != nil || headers != nil || sha256 != nil || mirrors != nil || rules != nil
+    }
+
     /// Nil without settings.
     /// - Throws: a message about an invalid setting.
     func settings() throws(WebImageError) -> URLSettings? {
+        guard hasSettings else { return nil }
         if let sha256, Digest(hex: sha256.lowercased()) == nil {
             throw WebImageError(.invalidConfiguration, "sha256 has to be 64 hexadecimal digits")
         }

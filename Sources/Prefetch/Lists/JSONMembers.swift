@@ -4,7 +4,8 @@ internal import PrefetchModel
 /// Foundation decides: an escape of half a character, a name that occurs twice, bytes that are no UTF-8.
 struct JSONMembers {
     struct Member {
-        let name: String
+        /// Of the name, in its quotes.
+        fileprivate let name: Range<Int>
         /// The value as it is written.
         let range: Range<Int>
         let kind: Kind
@@ -20,66 +21,130 @@ struct JSONMembers {
     private let bytes: [UInt8]
 
     init?(_ line: [UInt8]) {
-        bytes = line
         guard line.count < Int(Int32.max), (try? UTF8Span(validating: line.span)) != nil else { return nil }
-        var scanner = JSONScanner(line)
+        self.init(line, line.indices)
+    }
+
+    /// * `range`: of the object in a line that is UTF-8.
+    private init?(_ line: [UInt8], _ range: Range<Int>) {
+        bytes = line
+        var scanner = JSONScanner(line, range)
         var members: [Member] = []
+        members.reserveCapacity(8)
         let isObject = scanner.object { scanner, name in
-            guard let text = Self.text(line, name) else { return false }
             scanner.skipBlanks()
             let start = scanner.place
             guard let kind = scanner.value(depth: Self.deepest) else { return false }
-            members.append(Member(name: text, range: start..<scanner.place, kind: kind))
+            members.append(Member(name: name, range: start..<scanner.place, kind: kind))
             return true
         }
         scanner.skipBlanks()
-        guard isObject, scanner.place == line.count, Set(members.map { ByteText($0.name) }).count == members.count
-        else { return nil }
+        guard isObject, scanner.place == range.upperBound else { return nil }
         self.members = members
+        guard hasSoundNames else { return nil }
     }
 
-    subscript(name: String) -> Member? { members.first { $0.name.hasBytes(of: name) } }
+    /// Whether each name is a text, and is there once.
+    private var hasSoundNames: Bool {
+        if members.count > 16 || members.contains(where: { isEscaped($0.name) }) {
+            let names = Set(members.compactMap { Self.text(bytes, $0.name).map { ByteText($0) } })
+            return names.count == members.count
+        }
+        return members.indices.allSatisfy { place in
+            let name = bytes[members[place].name]
+            return !members[..<place].contains { $0.name.count == name.count && bytes[$0.name].elementsEqual(name) }
+        }
+    }
+
+    func name(_ member: Member) -> String { Self.text(bytes, member.name) ?? "" }
+
+    var names: [String] { members.map { name($0) } }
+
+    /// A name as it is written, in quotes.
+    func rawName(_ member: Member) -> ArraySlice<UInt8> { bytes[member.name] }
+
+    /// Whether a member is called so.
+    func isCalled(_ name: StaticString, _ member: Member) -> Bool {
+        name.withUTF8Buffer { isCalled(UnsafeRawBufferPointer($0), member) }
+    }
+
+    /// * `name`: UTF-8.
+    func isCalled(_ name: [UInt8], _ member: Member) -> Bool { name.withUnsafeBytes { isCalled($0, member) } }
+
+    private func isCalled(_ name: UnsafeRawBufferPointer, _ member: Member) -> Bool {
+        guard !isEscaped(member.name) else { return self.name(member).utf8.elementsEqual(name) }
+        return member.name.count == name.count + 2 && bytes[member.name.dropFirst().dropLast()].elementsEqual(name)
+    }
+
+    subscript(name: StaticString) -> Member? { members.first { isCalled(name, $0) } }
+    subscript(name: String) -> Member? { members.first { self.name($0).hasBytes(of: name) } }
 
     /// The text of a string; nil of what is none, or odd.
     func string(_ member: Member) -> String? {
         member.kind == .string ? Self.text(bytes, member.range) : nil
     }
 
-    /// The values of an object; nil of what is none, or odd.
-    func columns(_ member: Member) -> [String: ColumnValue]? {
-        guard member.kind == .object, let inner = JSONMembers(Array(bytes[member.range])) else { return nil }
+    /// The object that a member is, if none of the texts in it is odd, and no two of its names are one for Swift.
+    func object(_ member: Member) -> JSONMembers? {
+        guard member.kind == .object, let inner = JSONMembers(bytes, member.range),
+            inner.members.allSatisfy({ $0.kind != .string || !inner.isEscaped($0.range) || inner.string($0) != nil }),
+            inner.members.allSatisfy({ inner.isPlain($0.name) }) || inner.columns.count == inner.members.count
+        else { return nil }
+        return inner
+    }
+
+    private func isPlain(_ name: Range<Int>) -> Bool {
+        bytes[name].allSatisfy { $0 < 0x80 && $0 != UInt8(ascii: "\\") }
+    }
+
+    private func isEscaped(_ range: Range<Int>) -> Bool { bytes[range].contains(UInt8(ascii: "\\")) }
+
+    /// The values of an object of ``object(_:)``.
+    var columns: [String: ColumnValue] {
         var values: [String: ColumnValue] = [:]
-        for item in inner.members {
-            if item.kind == .string {
-                guard let text = inner.string(item) else { return nil }
-                values[item.name] = .text(text)
-            } else {
-                values[item.name] = .json(String(decoding: inner.raw(item), as: UTF8.self))
-            }
+        for item in members {
+            values[name(item)] = string(item).map { .text($0) } ?? .json(String(decoding: raw(item), as: UTF8.self))
         }
-        return values.count == inner.members.count ? values : nil
+        return values
     }
 
     /// The value as it is written.
     func raw(_ member: Member) -> ArraySlice<UInt8> { bytes[member.range] }
 
     /// A text as a string of JSON.
-    static func quoted(_ text: some Sequence<UInt8>) -> [UInt8] {
-        var out: [UInt8] = [UInt8(ascii: "\"")]
-        for byte in text {
+    static func quoted(_ text: String.UTF8View) -> [UInt8] {
+        var out: [UInt8] = []
+        quote(Array(text)[...], into: &out)
+        return out
+    }
+
+    /// Appends UTF-8 as a string of JSON; what is none of it is repaired.
+    static func quote(repairing text: ArraySlice<UInt8>, into out: inout [UInt8]) {
+        guard (try? UTF8Span(validating: text.span)) == nil else { return quote(text, into: &out) }
+        quote(Array(String(decoding: text, as: UTF8.self).utf8)[...], into: &out)
+    }
+
+    /// Appends UTF-8 as a string of JSON.
+    static func quote(_ text: ArraySlice<UInt8>, into out: inout [UInt8]) {
+        out.append(UInt8(ascii: "\""))
+        var start = text.startIndex
+        for place in text.indices {
+            let byte = text[place]
+            guard byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") else { continue }
+            out += text[start..<place]
+            start = place + 1
             switch byte {
-            case UInt8(ascii: "\""), UInt8(ascii: "\\"): out += [UInt8(ascii: "\\"), byte]
             case UInt8(ascii: "\n"): out += Array("\\n".utf8)
             case UInt8(ascii: "\r"): out += Array("\\r".utf8)
             case UInt8(ascii: "\t"): out += Array("\\t".utf8)
             case 0..<0x20:
                 let digits = Array("0123456789abcdef".utf8)
                 out += Array("\\u00".utf8) + [digits[Int(byte >> 4)], digits[Int(byte & 15)]]
-            default: out.append(byte)
+            default: out += [UInt8(ascii: "\\"), byte]
             }
         }
+        out += text[start...]
         out.append(UInt8(ascii: "\""))
-        return out
     }
 
     /// What is between the quotes of a range.
@@ -133,11 +198,15 @@ struct JSONMembers {
 /// Walks over a text of JSON, and checks its grammar.
 struct JSONScanner {
     private let bytes: [UInt8]
-    private(set) var place = 0
+    private let end: Int
+    private(set) var place: Int
 
-    init(_ bytes: [UInt8]) { self.bytes = bytes }
+    /// * `range`: of the text.
+    init(_ bytes: [UInt8], _ range: Range<Int>) {
+        (self.bytes, place, end) = (bytes, range.lowerBound, range.upperBound)
+    }
 
-    private var next: UInt8? { place < bytes.count ? bytes[place] : nil }
+    private var next: UInt8? { place < end ? bytes[place] : nil }
 
     mutating func skipBlanks() {
         while let byte = next, byte == 0x20 || byte == 0x09 || byte == 0x0A || byte == 0x0D { place += 1 }
@@ -196,7 +265,7 @@ struct JSONScanner {
     }
 
     private mutating func word(_ word: StaticString) -> Bool {
-        let isThere = word.withUTF8Buffer { bytes[place...].starts(with: $0) }
+        let isThere = word.withUTF8Buffer { bytes[place..<end].starts(with: $0) }
         if isThere { place += word.utf8CodeUnitCount }
         return isThere
     }
@@ -204,22 +273,26 @@ struct JSONScanner {
     /// A string, whose escapes are right but for halves of characters.
     private mutating func string() -> Bool {
         guard take(UInt8(ascii: "\"")) else { return false }
-        while let byte = next {
-            place += 1
-            if byte == UInt8(ascii: "\"") { return true }
-            if byte < 0x20 { return false }
-            guard byte == UInt8(ascii: "\\") else { continue }
-            guard let escaped = next else { return false }
-            place += 1
+        while true {
+            // The text up to what means something.
+            var place = place
+            while place < end, case let byte = bytes[place], byte >= 0x20, byte != UInt8(ascii: "\""),
+                byte != UInt8(ascii: "\\")
+            {
+                place += 1
+            }
+            self.place = place
+            if take(UInt8(ascii: "\"")) { return true }
+            guard take(UInt8(ascii: "\\")), let escaped = next else { return false }
+            self.place += 1
             if escaped == UInt8(ascii: "u") {
-                let digits = bytes[place..<min(place + 4, bytes.count)]
+                let digits = bytes[self.place..<min(self.place + 4, end)]
                 guard digits.count == 4, digits.allSatisfy(Self.isHex) else { return false }
-                place += 4
+                self.place += 4
             } else if !"\"\\/bfnrt".utf8.contains(escaped) {
                 return false
             }
         }
-        return false
     }
 
     private static func isHex(_ byte: UInt8) -> Bool {

@@ -29,7 +29,9 @@ struct ListChecks: Sendable {
             unknownMembers.note(object.others, line: number)
         }
         // This pass only needs to know whether the first entries are URLs; the next pass reads the lines.
-        if !hasURLs, total <= Self.fewest, URLList.entry(line, number: 1)?.isInvalid == false { hasURLs = true }
+        if !hasURLs, total <= Self.fewest, URLList.entry(line, number: 1, object, columns: false)?.isInvalid == false {
+            hasURLs = true
+        }
         return object
     }
 }

@@ -1,14 +1,19 @@
 /// Moves members of JSON lines to their `columns`, for exports.
 struct ListMembers {
-    private let kept: [String]
-    private var found: Set<ByteText> = []
+    private let kept: [(name: String, bytes: [UInt8])]
+    /// Of these, which are in a line.
+    private var found: [Bool]
     private var line: [UInt8] = []
     /// Of the current line.
     private var number = 1
     private let name: String
 
     /// * `name`: what the list is called in messages.
-    init(_ kept: [String], of name: String = "the list") { (self.kept, self.name) = (kept, name) }
+    init(_ kept: [String], of name: String = "the list") {
+        self.kept = kept.map { ($0, Array($0.utf8)) }
+        found = kept.map { _ in false }
+        self.name = name
+    }
 
     /// Parses a piece; `body` gets all lines in order, with their ends.
     mutating func read(
@@ -26,9 +31,9 @@ struct ListMembers {
     /// - Throws: `unreadableList` if no line has one of the members; errors of `body`.
     mutating func finish(_ body: ([UInt8]) throws(PrefetchError) -> Void) throws(PrefetchError) {
         if !line.isEmpty { try body(try rewritten(line)) }
-        guard let missing = kept.first(where: { !found.contains($0) }) else { return }
+        guard let missing = found.firstIndex(of: false) else { return }
         throw PrefetchError(
-            .unreadableList, "no line has the member '\(missing)' for what is kept",
+            .unreadableList, "no line has the member '\(kept[missing].name)' for what is kept",
             hint: "name a member as it is written in the list")
     }
 
@@ -48,59 +53,74 @@ struct ListMembers {
     private mutating func rewritten(_ line: [UInt8]) throws(PrefetchError) -> [UInt8] {
         let start = line.firstIndex { $0 == UInt8(ascii: "{") } ?? 0
         guard line[..<start].allSatisfy({ [0x20, 0x09, 0xEF, 0xBB, 0xBF].contains($0) }) else { return line }
-        if let plain = plain(Array(line[start...])) {
-            guard plain.count <= LineReader.longest else { throw LineReader.tooLong(number, name) }
-            return plain + [UInt8(ascii: "\n")]
-        }
-        guard var object = JSONLine.object(Array(line[start...]))
-        else { return line }
-        let url = JSONLine(Array(line[start...]))?.urlMember
+        let object = start == 0 ? line : Array(line[start...])
+        guard let bytes = plain(object) ?? withFoundation(object) else { return line }
+        // Escapes take room.
+        guard bytes.count <= LineReader.longest + 1 else { throw LineReader.tooLong(number, name) }
+        return bytes
+    }
+
+    /// The place among those that are kept; nil of another.
+    private func place(_ name: String) -> Int? { kept.firstIndex { $0.name.hasBytes(of: name) } }
+
+    private mutating func withFoundation(_ line: [UInt8]) -> [UInt8]? {
+        guard var object = JSONLine.object(line) else { return nil }
+        let url = JSONLine(line)?.urlMember
         var columns: [String: JSONValue] = [:]
         if case .object(let known) = object["columns"] { columns = known }
-        for name in names(in: Array(object.keys)) {
+        let names = Array(object.keys)
+        let caption = TableColumns.caption(names).map { names[$0] }
+        for name in kept.map(\.name) + [caption].compactMap(\.self) {
             guard
-                let value = JSONLine.members.contains(name) || name == url
+                let value = JSONLine.isMember(name) || url?.hasBytes(of: name) == true
                     ? object[name] : object.removeValue(forKey: name)
-            else {
-                continue
-            }
-            found.insert(name)
+            else { continue }
+            if let place = place(name) { found[place] = true }
             columns[name] = value
         }
         if !columns.isEmpty { object["columns"] = .object(columns) }
-        guard let bytes = JSONValue.object(object).encoded else { return line }
-        // Escapes take room.
-        guard bytes.count <= LineReader.longest else { throw LineReader.tooLong(number, name) }
-        return bytes + [UInt8(ascii: "\n")]
-    }
-
-    /// What is kept of a line: also its caption.
-    private func names(in line: [String]) -> [String] {
-        guard let place = TableColumns.caption(line), !kept.contains(where: { $0.hasBytes(of: line[place]) }) else {
-            return kept
-        }
-        return kept + [line[place]]
+        return JSONValue.object(object).encoded.map { $0 + [UInt8(ascii: "\n")] }
     }
 
     /// Without Foundation's coders; nil of a line that is odd, or has columns already.
     private mutating func plain(_ line: [UInt8]) -> [UInt8]? {
-        guard let members = JSONMembers(line), members["columns"] == nil, let url = JSONLine(line)?.urlMember else {
+        guard let members = JSONMembers(line), members["columns"] == nil, let url = Self.urlMember(members, line) else {
             return nil
         }
-        var columns: [(name: String, value: [UInt8])] = []
-        var moved: Set<ByteText> = []
-        for name in names(in: members.members.map(\.name)) {
-            guard let member = members[name] else { continue }
-            found.insert(name)
-            columns.append((name, Array(members.raw(member))))
-            if !JSONLine.members.contains(name), !name.hasBytes(of: url) { moved.insert(ByteText(name)) }
+        let caption = TableColumns.caption(members.names)
+        var (columns, others): ([Int], [Int]) = ([], [])
+        for (place, member) in members.members.enumerated() {
+            let index = kept.firstIndex { members.isCalled($0.bytes, member) }
+            if let index { found[index] = true }
+            let isColumn = index != nil || place == caption
+            if isColumn { columns.append(place) }
+            if !isColumn || members.isCalled(url, member) || JSONLine.isMember(members.name(member)) {
+                others.append(place)
+            }
         }
-        var all = members.members.filter { !moved.contains(ByteText($0.name)) }.map {
-            (name: $0.name, value: Array(members.raw($0)))
+        var out: [UInt8] = []
+        out.reserveCapacity(line.count + 20)
+        func write(_ places: [Int], after opening: StaticString) {
+            opening.withUTF8Buffer { out += $0 }
+            for place in places {
+                if out.last != UInt8(ascii: "{") { out.append(UInt8(ascii: ",")) }
+                out += members.rawName(members.members[place])
+                out.append(UInt8(ascii: ":"))
+                out += members.raw(members.members[place])
+            }
         }
-        if !columns.isEmpty {
-            all.append(("columns", ImportedLine.object(columns.sorted { ByteText($0.name) < ByteText($1.name) })))
+        if columns.isEmpty {
+            write(others, after: "{")
+        } else {
+            write(columns, after: "{\"columns\":{")
+            write(others, after: "}")
         }
-        return ImportedLine.object(all.sorted { ByteText($0.name) < ByteText($1.name) })
+        out += [UInt8(ascii: "}"), UInt8(ascii: "\n")]
+        return out
+    }
+
+    private static func urlMember(_ members: JSONMembers, _ line: [UInt8]) -> [UInt8]? {
+        if let found = JSONLine.urlMember(members) { return Array((found.name ?? "url").utf8) }
+        return JSONLine(line).map { Array($0.urlMember.utf8) }
     }
 }

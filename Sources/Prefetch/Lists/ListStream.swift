@@ -274,7 +274,8 @@ package final class ListStream: Sendable {
                 index += 1
                 var object: JSONLine?
                 if case .entry(let found) = look { object = found }
-                guard index > first, let entry = URLList.entry(line, number: number, object) else { continue }
+                guard index > first, let entry = URLList.entry(line, number: number, object, columns: false)
+                else { continue }
                 if try await !body(entry, offset) { return }
             }
             if index == limit || isPlain { break }

@@ -59,7 +59,7 @@ final class SitemapLines {
         }
         var lines: [UInt8] = []
         try reader.read(piece) { kind, address, _ throws(PrefetchError) in
-            if kind == wanted { lines += ImportedLine(url: address).bytes }
+            if kind == wanted { ImportedLine.write(Array(address.utf8)[...], to: &lines) }
         }
         return lines
     }

@@ -76,7 +76,8 @@ struct TableColumns: Equatable {
     private static let captions = ["caption", "text", "alt"]
 
     private static func captionRank(_ name: String) -> Int? {
-        (3...7).contains(name.utf8.count) ? captions.firstIndex(of: name.lowercased()) : nil
+        (3...7).contains(name.utf8.count)
+            ? captions.firstIndex { $0.isASCIICaseInsensitivelyEqual(to: name) } : nil
     }
 
     /// The place of the column with the captions; nil if none is called so.

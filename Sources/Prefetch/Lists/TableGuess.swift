@@ -21,8 +21,8 @@ enum TableGuess {
     /// The separator of what may be a table; nil where it is a list of lines.
     static func separator(ofLines head: ArraySlice<UInt8>) -> Separator? {
         if let said = said(head) { return said }
-        let line = Array(head.prefix { $0 != UInt8(ascii: "\n") })
-        let first = Array(URLColumn.trimmed(line.starts(with: [0xEF, 0xBB, 0xBF]) ? Array(line.dropFirst(3)) : line))
+        let line = head.prefix { $0 != UInt8(ascii: "\n") }
+        let first = Array(URLColumn.trimmed(line.starts(with: [0xEF, 0xBB, 0xBF]) ? line.dropFirst(3) : line))
         // A URL, an object or a comment begins a list; other brackets are of nothing that can be read.
         guard let byte = first.first, !"#{[<".utf8.contains(byte), URLList.entry(first, number: 1)?.isInvalid == true
         else { return nil }
@@ -80,7 +80,7 @@ enum TableGuess {
         var rows: [[String]] = []
         var reader = CSVReader(separator: separator)
         func add(_ record: CSVReader.Record) {
-            if rows.count < Self.rows { rows.append(record.fields.map(URLColumn.url)) }
+            if rows.count < Self.rows { rows.append(record.urls) }
         }
         let end = head.lastIndex(of: UInt8(ascii: "\n")).map { $0 + 1 } ?? head.endIndex
         try? reader.read(head[..<end], add)

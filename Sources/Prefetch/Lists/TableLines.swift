@@ -8,6 +8,7 @@ struct TableLines {
     let first: [String]
     private let separator: TableGuess.Separator
     private let path: String
+    private let form: ImportedLine.Form
     private var reader: CSVReader
     private var (rows, odd) = (0, 0)
     /// The number of the next line.
@@ -23,7 +24,7 @@ struct TableLines {
         var rows: [[String]] = []
         var reader = CSVReader(separator: separator.byte)
         func take(_ record: CSVReader.Record) {
-            if rows.count <= TableGuess.rows { rows.append(record.fields.map(URLColumn.url)) }
+            if rows.count <= TableGuess.rows { rows.append(record.urls) }
         }
         try reader.read(head[...], take)
         if isWhole { try reader.finish(take) }
@@ -36,6 +37,7 @@ struct TableLines {
             throw error
         }
         self.first = first
+        form = ImportedLine.Form(columns.kept)
         (self.separator, self.path) = (separator, path)
         self.reader = CSVReader(separator: separator.byte)
     }
@@ -63,9 +65,6 @@ struct TableLines {
     private mutating func add(
         _ record: CSVReader.Record, to lines: inout [UInt8], _ warn: (String) -> Void
     ) throws(PrefetchError) {
-        func cell(_ column: Int) -> [UInt8]? {
-            record.fields.indices.contains(column) ? record.fields[column] : nil
-        }
         rows += 1
         guard rows > separator.skipped else { return }
         if let tall = record.tall, tall.isOdd {
@@ -77,15 +76,11 @@ struct TableLines {
             line = record.line
         }
         if rows == separator.skipped + 1 && columns.hasHeader { return }
-        var row = ImportedLine(url: cell(columns.url).map(URLColumn.url) ?? "")
-        row.sha256 = columns.sha256.flatMap(cell).map { String(decoding: URLColumn.trimmed($0), as: UTF8.self) }
-        if row.sha256?.isEmpty == true { row.sha256 = nil }
-        for (name, column) in columns.kept {
-            row.columns[name] = cell(column).map { String(decoding: $0, as: UTF8.self) } ?? ""
-        }
-        let bytes = row.bytes
-        guard bytes.count <= LineReader.longest else { throw LineReader.tooLong(record.line, path) }
-        lines += bytes
+        func cell(_ column: Int) -> ArraySlice<UInt8> { column < record.count ? record[column] : [] }
+        let known = lines.count
+        let digest = columns.sha256.map { URLColumn.trimmed(cell($0)) } ?? []
+        ImportedLine.write(URLColumn.urlBytes(cell(columns.url)), sha256: digest, form, cell, to: &lines)
+        guard lines.count - known <= LineReader.longest else { throw LineReader.tooLong(record.line, path) }
         line += 1
     }
 
@@ -93,4 +88,9 @@ struct TableLines {
         "the quoted field that begins in line \(field.line) has \(field.lines) lines"
             + (field.hasURL ? ", and a URL in them" : "") + "; if its quote is not meant, rows are lost in it"
     }
+}
+
+extension CSVReader.Record {
+    /// Its fields as URLs are read out of them.
+    var urls: [String] { (0..<count).map { URLColumn.url(self[$0]) } }
 }

@@ -27,19 +27,22 @@ enum URLColumn {
     }
 
     /// What a cell with a URL says: without blanks and quotes around it. Bytes of another encoding than UTF-8 are percent-encoded.
-    static func url(_ cell: [UInt8]) -> String {
+    static func urlBytes(_ cell: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
         var text = trimmed(cell)
         let quote = UInt8(ascii: "\"")
         if text.count > 1, text.first == quote, text.last == quote { text = text.dropFirst().dropLast() }
-        return String(validating: text, as: UTF8.self) ?? encoded(text)
+        return (try? UTF8Span(validating: text.span)) == nil ? Array(encoded(text).utf8)[...] : text
     }
 
+    /// The same as a text.
+    static func url(_ cell: ArraySlice<UInt8>) -> String { String(decoding: urlBytes(cell), as: UTF8.self) }
+
     /// Without blanks around it.
-    static func trimmed(_ cell: [UInt8]) -> ArraySlice<UInt8> {
-        let blanks: [UInt8] = [0x20, 0x09, 0x0A, 0x0D]
-        var text = cell[...]
-        while let first = text.first, blanks.contains(first) { text.removeFirst() }
-        while let last = text.last, blanks.contains(last) { text.removeLast() }
+    static func trimmed(_ cell: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
+        func isBlank(_ byte: UInt8?) -> Bool { byte == 0x20 || byte == 0x09 || byte == 0x0A || byte == 0x0D }
+        var text = cell
+        while isBlank(text.first) { text.removeFirst() }
+        while isBlank(text.last) { text.removeLast() }
         return text
     }
 

@@ -67,12 +67,12 @@ package enum URLLines {
     }
 
     /// Whether a text, as a line, reads back as this URL.
-    package static func isURL(_ text: String) -> Bool {
-        let blank: (UInt8?) -> Bool = { $0 == UInt8(ascii: " ") }
-        guard !blank(text.utf8.first), !blank(text.utf8.last), text.utf8.count <= URLList.longestURL else {
-            return false
-        }
-        let entry = URLList.entry(Array(text.utf8), number: 1)
-        return entry?.isInvalid == false && entry?.url == text
+    package static func isURL(_ text: String) -> Bool { isURL(Array(text.utf8)[...]) }
+
+    /// The same of bytes.
+    static func isURL(_ text: ArraySlice<UInt8>) -> Bool {
+        let blank = UInt8(ascii: " ")
+        return text.first != blank && text.last != blank && URLList.isWholeURL(text)
+            && (try? UTF8Span(validating: text.span)) != nil
     }
 }

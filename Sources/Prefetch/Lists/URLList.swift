@@ -93,17 +93,22 @@ package struct URLList: Sendable, Equatable {
 
     /// Nil for a blank line or a comment.
     /// * `object`: what it is, if it was parsed before.
-    static func entry(_ line: [UInt8], number: Int, _ object: JSONLine? = nil) -> PrefetchJob.Entry? {
+    /// * `columns`: whether what is kept of it is wanted.
+    static func entry(
+        _ line: [UInt8], number: Int, _ object: JSONLine? = nil, columns: Bool = true
+    ) -> PrefetchJob.Entry? {
         guard isEntry(line) else { return nil }
         if JSONLine.isOne(line), let read = object ?? JSONLine(line), read.url != nil {
-            return entry(read, number: number)
+            var entry = entry(read, number: number)
+            if columns { entry.columns = read.columns }
+            return entry
         }
         let isCut = line.count > longestURL
         let hasControl = isCut || line.contains { $0 < 0x20 || $0 == 0x7F }
         if !hasControl, let text = try? UTF8Span(validating: line.span) {
-            return PrefetchJob.Entry(line: number, url: String(copying: text), isInvalid: !hasScheme(line))
+            return PrefetchJob.Entry(line: number, url: String(copying: text), isInvalid: !hasScheme(line[...]))
         }
-        if !hasControl, hasScheme(line), case let url = URLColumn.encoded(line), url.utf8.count <= longestURL {
+        if !hasControl, hasScheme(line[...]), case let url = URLColumn.encoded(line), url.utf8.count <= longestURL {
             return PrefetchJob.Entry(line: number, url: url)
         }
         if !isCut, let (end, digest) = ImageLock.split(line) {
@@ -114,30 +119,29 @@ package struct URLList: Sendable, Equatable {
         return PrefetchJob.Entry(line: number, url: escaped(line.prefix(200)) + (isCut ? "…" : ""), isInvalid: true)
     }
 
-    private static func entry(_ object: JSONLine, number: Int) -> PrefetchJob.Entry? {
-        let text = Array((object.url ?? "").utf8)
-        let isURL = hasScheme(text) && text.count <= longestURL && !text.contains { $0 < 0x20 || $0 == 0x7F }
+    private static func entry(_ object: JSONLine, number: Int) -> PrefetchJob.Entry {
+        let text = Array((object.url ?? "").utf8)[...]
+        let isURL = isWholeURL(text)
         do throws(WebImageError) {
             let settings = try object.settings()
-            if isURL {
-                var entry = PrefetchJob.Entry(line: number, url: object.url ?? "", settings: settings)
-                entry.columns = object.columns
-                return entry
-            }
+            if isURL { return PrefetchJob.Entry(line: number, url: object.url ?? "", settings: settings) }
         } catch {
             // The list was refused for it when it was submitted, or has changed since.
         }
-        var entry = PrefetchJob.Entry(
+        return PrefetchJob.Entry(
             line: number, url: isURL ? object.url ?? "" : escaped(text.prefix(200)), isInvalid: true)
-        entry.columns = object.columns
-        return entry
+    }
+
+    /// Whether it begins as a URL, and is neither too long nor has control characters.
+    static func isWholeURL(_ text: ArraySlice<UInt8>) -> Bool {
+        hasScheme(text) && text.count <= longestURL && !text.contains { $0 < 0x20 || $0 == 0x7F }
     }
 
     /// RFC 3986 section 3.1, and the `//` that every fetchable URL has.
-    private static func hasScheme(_ line: [UInt8]) -> Bool {
-        guard let colon = line.prefix(20).firstIndex(of: UInt8(ascii: ":")), colon > 0, colon + 2 < line.count else {
-            return false
-        }
+    private static func hasScheme(_ line: ArraySlice<UInt8>) -> Bool {
+        guard let colon = line.prefix(20).firstIndex(of: UInt8(ascii: ":")), colon > line.startIndex,
+            colon + 2 < line.endIndex
+        else { return false }
         let scheme = line[..<colon].allSatisfy { byte in
             switch byte | 0x20 {
             case UInt8(ascii: "a")...UInt8(ascii: "z"): true

@@ -1,3 +1,4 @@
+import Origin
 import Testing
 
 @testable import Prefetch
@@ -20,7 +21,9 @@ struct CSVReaderTests {
     }
 
     private func fields(_ text: String, by size: Int = .max, separator: String = ",") throws -> [[String]] {
-        try rows(text, by: size, separator: separator).map { $0.fields.map { String(decoding: $0, as: UTF8.self) } }
+        try rows(text, by: size, separator: separator).map { row in
+            (0..<row.count).map { String(decoding: row[$0], as: UTF8.self) }
+        }
     }
 
     @Test(
@@ -45,6 +48,24 @@ struct CSVReaderTests {
     func reading(text: String, expected: [[String]]) throws {
         // However the bytes come.
         for size in [1, 2, 3, 7, .max] { #expect(try fields(text, by: size) == expected, "in pieces of \(size)") }
+    }
+
+    @Test("A text has the same rows in pieces of any size")
+    func pieces() throws {
+        let seed = UInt64.random(in: 0 ... .max)
+        var random = SplitMix64(state: seed)
+        let parts = ["a", "bc", "\"", "\"\"", ",", "\n", "\r\n", "\r", "\u{FEFF}", "é", " ", "http://h/1"]
+        for _ in 0..<2_000 {
+            let text = (0..<Int.random(in: 1...12, using: &random)).map { _ in parts.randomElement(using: &random)! }
+                .joined()
+            let whole = Result { try fields(text) }
+            for size in 1...5 {
+                let cut = Result { try fields(text, by: size) }
+                #expect(
+                    (try? cut.get()) == (try? whole.get()),
+                    "seed \(seed): \(text.debugDescription) in pieces of \(size)")
+            }
+        }
     }
 
     @Test("Tabs separate where they are to, and commas do not")

@@ -46,7 +46,7 @@ struct ListCopyTests {
         #expect(folder.contents() == ["list.txt", "lists/"])
         #expect(copy.unpacked(text.utf8.count) == nil)
         for bytes in [[UInt8](repeating: 7, count: 99), [0x1F, 0x8B, 8, 0, 0]] {
-            folder.write(bytes, to: "lists/\(list.list.hash).list.gz")
+            folder.write(bytes, to: "lists/\(list.list.hash).list.zst")
             #expect(copy.unpacked(text.utf8.count) == nil)
         }
         #expect(ListCopy(of: "../passwd", in: "/etc") == nil && ListCopy(of: list.list.hash, in: "") == nil)
@@ -79,12 +79,12 @@ struct ListCopyTests {
     func old() async throws {
         let list = try list()
         let old = String(repeating: "a", count: 64)
-        for name in ["\(old).list.gz", "\(old).list.txt", "\(old).list.gz.123", "mine.list"] {
+        for name in ["\(old).list.zst", "\(old).list.txt", "\(old).list.zst.123", "mine.list"] {
             folder.write([1], to: "lists/\(name)")
             let time = timespec(tv_sec: time(nil) - 91 * 86_400, tv_nsec: 0)
             utimensat(AT_FDCWD, folder.path("lists/\(name)"), [time, time], 0)
         }
         _ = try await read(list)
-        #expect(folder.contents() == ["list.txt", "lists/", "lists/\(list.list.hash).list.gz", "lists/mine.list"])
+        #expect(folder.contents() == ["list.txt", "lists/", "lists/\(list.list.hash).list.zst", "lists/mine.list"])
     }
 }

@@ -82,7 +82,7 @@ struct ListStreamTests {
         #expect(sealed.total == 1_000 && sealed.isSealed && !sealed.isOpen && sealed.estimate == 0)
         let whole = try URLList(path: folder.path("list.txt"))
         #expect(sealed.listHash == whole.hash && sealed.listBytes == whole.bytes)
-        #expect(folder.contents().contains("lists/\(whole.hash).list.gz"))
+        #expect(folder.contents().contains("lists/\(whole.hash).list.zst"))
         #expect(try await f.findings(id) == [])
     }
 
@@ -214,7 +214,7 @@ struct ListStreamTests {
         let sealed = try await status(id, f)
         let whole = try URLList(path: folder.path("list.txt"))
         #expect(sealed.total == 120 && sealed.listHash == whole.hash && sealed.listBytes == whole.bytes)
-        #expect(folder.contents().contains("lists/\(whole.hash).list.gz"))
+        #expect(folder.contents().contains("lists/\(whole.hash).list.zst"))
         #expect(try await f.findings(id) == [])
     }
 

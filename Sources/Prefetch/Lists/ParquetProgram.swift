@@ -51,9 +51,11 @@ struct ParquetProgram {
         let environment = ProcessInfo.processInfo.environment
         if let path = environment["PREFETCH_DUCKDB"], !path.isEmpty { return ParquetProgram(path: path, kind: .duckdb) }
         // An environment of Python need not be active for its programs to be run.
-        let folders = [ProgramFolder.path] + (environment["PATH"] ?? "").split(separator: ":").map(String.init)
+        let paths = (environment["PATH"] ?? "").split(separator: ":").filter { $0.hasPrefix("/") }
+        let folders =
+            [ProgramFolder.path].filter { !$0.isEmpty } + paths.map { $0.hasSuffix("/") ? String($0) : $0 + "/" }
         func find(_ name: String) -> String? {
-            folders.filter { $0.hasPrefix("/") }.map { "\($0)/\(name)" }.first { (path: String) in
+            folders.map { $0 + name }.first { (path: String) in
                 access(path, X_OK) == 0
             }
         }

@@ -157,6 +157,7 @@ static inline bool decode_codes(gif_reader *reader, code_reader *codes, code_tab
         if (indices) table->first[i] = table->last[i] = (uint8_t)i;
     }
     uint64_t left = pixels;
+    bool lacks_color = false, has_more = false;
     while (left > 0) {
         uint32_t code = read_code(codes, width);
         if (code == clear) {
@@ -175,8 +176,7 @@ static inline bool decode_codes(gif_reader *reader, code_reader *codes, code_tab
             return false;
         }
         // Every string begins with an index, and its other ones have been such codes.
-        if (code < clear && code >= colors && (int)code != reader->transparent_index)
-            return fail(reader, "an index without a color");
+        lacks_color |= code < clear && code >= colors && (int)code != reader->transparent_index;
         if (previous == NO_CODE) {
             if (code > end) return fail(reader, "an LZW code without a string");
         } else {
@@ -189,16 +189,20 @@ static inline bool decode_codes(gif_reader *reader, code_reader *codes, code_tab
                     table->last[next] = table->first[code == next ? previous : code];
                 }
                 next++;
-                if (next == 1u << width && width < 12) width++;
             }
         }
+        // Codes of less than three bits are at once as long as that. Nobody means them, but giflib and browsers read them so.
+        if (next >= 1u << width && width < 12) width++;
         uint64_t length = table->length[code];
-        if (length > left) return fail(reader, "more pixels than its size");
         if (indices) write_string(table, code, indices + (pixels - left), left);
-        left -= length;
+        has_more = length > left;
+        left -= has_more ? left : length;
         previous = code;
     }
-    return is_at_end(codes, clear, width) || fail(reader, "more pixels than its size");
+    // No pixel is missing: giflib, Pillow and browsers take both without a word.
+    if (has_more || !is_at_end(codes, clear, width)) check_keep_warning(reader->result, "GIF with more pixels than its size");
+    if (lacks_color) check_keep_warning(reader->result, "GIF with an index without a color");
+    return true;
 }
 
 // MARK: Pixels
@@ -353,7 +357,7 @@ static bool read_image(gif_reader *reader) {
     }
     const uint8_t *code_size = take(reader, 1);
     if (!code_size) return false;
-    if (*code_size == 0 || *code_size > 8) {
+    if (*code_size > 8) {
         check_end(reader->result, IMAGE_CODEC_DAMAGED, "GIF with an LZW code size of %d", *code_size);
         return false;
     }

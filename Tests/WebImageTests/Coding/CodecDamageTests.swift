@@ -174,15 +174,26 @@ struct CodecDamageTests {
     }
 
     @Test
-    func `an index of a GIF needs a color, unless it is the transparent one`() {
+    func `what giflib, Pillow and browsers pass over in the codes of a GIF is a warning`() {
         let header = Array("GIF89a".utf8) + [2, 0, 1, 0, 0x80, 0, 0] + [0, 0, 0, 255, 255, 255]
         let control: [UInt8] = [0x21, 0xF9, 4, 1, 0, 0, 3, 0]
-        func image(_ codes: [UInt8]) -> [UInt8] { [0x2C, 0, 0, 0, 0, 2, 0, 1, 0, 0, 2, 2] + codes + [0, 0x3B] }
+        func image(_ codes: [UInt8], size: UInt8 = 2) -> [UInt8] {
+            [0x2C, 0, 0, 0, 0, 2, 0, 1, 0, 0, size, UInt8(codes.count)] + codes + [0, 0x3B]
+        }
+        func warnings(_ bytes: [UInt8]) -> [String]? {
+            try? coder.verify(bytes, level: .decode).warnings
+        }
         // Codes of three bits: clear, the two pixels, end.
         let (good, bad) = (image([0x44, 0x0A]), image([0x5C, 0x0A]))
-        #expect(coder.failure(header + good, level: .decode) == nil)
-        #expect(coder.failure(header + bad, level: .decode)?.message.contains("an index without a color") == true)
-        #expect(coder.failure(header + control + bad, level: .decode) == nil)
+        #expect(warnings(header + good) == [])
+        #expect(warnings(header + bad) == ["GIF with an index without a color"])
+        #expect(warnings(header + control + bad) == [])
+        // A third pixel; and one pixel, then a string of two.
+        #expect(warnings(header + image([0x44, 0x80, 0x02])) == ["GIF with more pixels than its size"])
+        #expect(warnings(header + image([0x84, 0x0B])) == ["GIF with more pixels than its size"])
+        // Codes that begin with fewer bits: of two, then three; of one, two and three.
+        #expect(warnings(header + image([0x86, 0x01], size: 1)) == [])
+        #expect(warnings(header + image([0x21], size: 0)) == [])
     }
 
     /// Single bytes damaged: any verdict, no crash, and what `structure` rejects, `decode` rejects too.

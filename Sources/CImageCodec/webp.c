@@ -61,6 +61,7 @@ void webp_describe(char text[IMAGE_CODEC_TEXT]) {
 }
 
 enum { VP8X = 0x58385056, ANIM = 0x4D494E41, ANMF = 0x464D4E41, ICCP = 0x50434349, EXIF = 0x46495845 };
+enum { VP8 = 0x20385056, VP8L = 0x4C385056, ALPH = 0x48504C41, HAS_ALPHA = 0x10 };
 enum { RIFF_HEADER = 12, CHUNK_HEADER = 8, FRAME_HEADER = 16 };
 
 /// The chunk at `offset`, which moves behind it; false at the end.
@@ -73,6 +74,59 @@ static bool next_chunk(const request_t *request, size_t *offset, uint32_t *name,
     if (request->count - *offset - CHUNK_HEADER < *count) return false;
     *offset += CHUNK_HEADER + *count + (*count & 1);
     return true;
+}
+
+/// An image of a file: the chunks that libwebp takes for one without a RIFF header, and nothing behind them, which its data might go on in.
+typedef struct {
+    const uint8_t *bytes;
+    size_t count;
+    /// Of the ANMF chunk before it; NULL: a still one.
+    const uint8_t *fields;
+} image_part;
+
+/// Whether the file is one of VP8X: of others nothing counts behind the image.
+static bool is_extended(const request_t *inside) {
+    return inside->count > RIFF_HEADER + CHUNK_HEADER && little_endian_32(inside->bytes + RIFF_HEADER) == VP8X;
+}
+
+/// The image whose chunks begin at `offset`, which moves behind them; false if there is none.
+static bool read_image(const request_t *inside, size_t *offset, image_part *image) {
+    size_t start = *offset, end = start, next = start, length;
+    uint32_t name;
+    const uint8_t *data;
+    bool has_alpha = false, has_image = false;
+    bool keeps_alpha = image->fields || (is_extended(inside) && inside->bytes[RIFF_HEADER + CHUNK_HEADER] & HAS_ALPHA);
+    while (next_chunk(inside, &next, &name, &data, &length)) {
+        bool *is_there = name == ALPH ? &has_alpha : name == VP8 || name == VP8L ? &has_image : NULL;
+        if (!is_there || *is_there) break;
+        *is_there = true;
+        // What VP8X does not announce is none.
+        if (name != ALPH && !keeps_alpha) start = (size_t)(data - inside->bytes) - CHUNK_HEADER;
+        end = next < inside->count ? next : inside->count;
+    }
+    image->bytes = inside->bytes + start;
+    image->count = end - start;
+    *offset = end;
+    return has_image;
+}
+
+/// The next image from `offset` on, which moves behind it. As to libwebp's demuxer, that of a frame is what is behind ANMF's own fields, whatever length
+/// ANMF gives. False at the end.
+static bool next_image(const request_t *inside, size_t *offset, image_part *image) {
+    size_t start = *offset, length;
+    uint32_t name;
+    const uint8_t *data;
+    for (; next_chunk(inside, offset, &name, &data, &length); start = *offset) {
+        image->fields = name == ANMF && length >= FRAME_HEADER ? data : NULL;
+        if (image->fields)
+            *offset = (size_t)(data - inside->bytes) + FRAME_HEADER;
+        else if (name == ALPH || name == VP8 || name == VP8L)
+            *offset = start;
+        else
+            continue;
+        if (read_image(inside, offset, image)) return true;
+    }
+    return false;
 }
 
 /// The data up to the end that the RIFF header gives.
@@ -105,14 +159,13 @@ typedef struct {
 } size_of_image;
 
 /// Decodes an image of a size to a size; `pixels` is NULL for a check.
-static bool decode(result_t *result, const uint8_t *bytes, size_t count, uint8_t *pixels, size_of_image from,
-                   size_of_image to, uint32_t channels) {
+static bool decode(result_t *result, const image_part *image, uint8_t *pixels, size_of_image from, size_of_image to, uint32_t channels) {
     WebPDecoderConfig config;
     if (!library.init_config(&config, WEBP_DECODER_ABI_VERSION)) {
         check_end(result, IMAGE_CODEC_UNSUPPORTED, "another version of libwebp than at build time");
         return false;
     }
-    if (!fail(result, library.get_features(bytes, count, &config.input, WEBP_DECODER_ABI_VERSION))) return false;
+    if (!fail(result, library.get_features(image->bytes, image->count, &config.input, WEBP_DECODER_ABI_VERSION))) return false;
     bool is_lossy = config.input.format == 1;
     if (pixels) {
         if ((uint32_t)config.input.width != from.width || (uint32_t)config.input.height != from.height) {
@@ -133,7 +186,7 @@ static bool decode(result_t *result, const uint8_t *bytes, size_t count, uint8_t
         config.options.bypass_filtering = 1;
         config.options.no_fancy_upsampling = 1;
     }
-    VP8StatusCode code = library.decode(bytes, count, &config);
+    VP8StatusCode code = library.decode(image->bytes, image->count, &config);
     if (!pixels) library.free_buffer(&config.output);
     return fail(result, code);
 }
@@ -144,52 +197,56 @@ static bool unavailable(result_t *result) {
     return true;
 }
 
-/// Whether the size of what has none yet in the result is within the limit of images that are kept as a whole; ends the check if not.
-static bool check_kept_size(const request_t *inside, result_t *result) {
+static bool get_size(result_t *result, const image_part *image, size_of_image *size) {
     WebPBitstreamFeatures features;
-    if (!fail(result, library.get_features(inside->bytes, inside->count, &features, WEBP_DECODER_ABI_VERSION))) return false;
-    result->width = (uint32_t)features.width;
-    result->height = (uint32_t)features.height;
-    return check_whole_size(result, &inside->limits, "WebP");
+    if (!fail(result, library.get_features(image->bytes, image->count, &features, WEBP_DECODER_ABI_VERSION))) return false;
+    *size = (size_of_image){(uint32_t)features.width, (uint32_t)features.height};
+    return true;
 }
 
 void webp_check(const request_t *request, result_t *result) {
     if (request->proof == IMAGE_CODEC_PROOF_OPEN && webp_is_proved(request, result)) return;
     if (unavailable(result)) return;
     request_t inside = container(request);
-    size_t offset = RIFF_HEADER, count;
-    uint32_t name;
-    const uint8_t *data;
-    bool is_animation = false;
-    const size_of_image none = {0, 0};
+    size_t offset = RIFF_HEADER;
+    image_part image = {NULL, 0, NULL};
+    bool has_image = false;
     check_budget budget;
     check_budget_start(&budget, &inside);
-    while (next_chunk(&inside, &offset, &name, &data, &count)) {
-        if (name == ANMF && count > FRAME_HEADER) {
-            is_animation = true;
-            uint64_t pixels = (uint64_t)(little_endian_24(data + 6) + 1) * (little_endian_24(data + 9) + 1);
-            check_budget_grant(&budget, pixels);
-            if (!decode(result, data + FRAME_HEADER, count - FRAME_HEADER, NULL, none, none, 0)) return;
-            if (check_budget_spend(&budget, pixels)) continue;
-            return check_end_late(result, &budget, "WebP");
+    while (next_image(&inside, &offset, &image)) {
+        size_of_image size;
+        if (!get_size(result, &image, &size)) return;
+        has_image = true;
+        if (!image.fields) {
+            result->width = size.width;
+            result->height = size.height;
+            // Of images that are kept as a whole.
+            if (!check_whole_size(result, &inside.limits, "WebP")) return;
         }
+        uint64_t pixels = (uint64_t)size.width * size.height;
+        check_budget_grant(&budget, pixels);
+        if (!decode(result, &image, NULL, size, size, 0)) return;
+        if (!image.fields) return;
+        if (!check_budget_spend(&budget, pixels)) return check_end_late(result, &budget, "WebP");
     }
-    if (!is_animation && check_kept_size(&inside, result)) decode(result, inside.bytes, inside.count, NULL, none, none, 0);
+    if (!has_image) check_end(result, IMAGE_CODEC_DAMAGED, "WebP without an image");
 }
 
 /// Draws the frames of an animation (RFC 9649, section 2.7.1.1).
 static void compose(const request_t *inside, result_t *result) {
     canvas canvas;
     if (!canvas_open(&canvas, result)) return;
-    size_t offset = RIFF_HEADER, count;
-    uint32_t name;
-    const uint8_t *data;
-    while (next_chunk(inside, &offset, &name, &data, &count)) {
-        if (name != ANMF || count <= FRAME_HEADER) continue;
+    size_t offset = RIFF_HEADER;
+    image_part image = {NULL, 0, NULL};
+    while (next_image(inside, &offset, &image)) {
+        size_of_image size;
+        const uint8_t *data = image.fields;
+        if (!data) continue;
+        if (!get_size(result, &image, &size)) break;
         canvas_frame frame = {2 * little_endian_24(data),
                               2 * little_endian_24(data + 3),
-                              little_endian_24(data + 6) + 1,
-                              little_endian_24(data + 9) + 1,
+                              size.width,
+                              size.height,
                               data[15] & 1 ? CANVAS_CLEAR : CANVAS_KEEP,
                               !(data[15] & 2),
                               little_endian_24(data + 12)};
@@ -197,8 +254,7 @@ static void compose(const request_t *inside, result_t *result) {
             check_end(result, IMAGE_CODEC_DAMAGED, "WebP with a frame outside of the image");
             break;
         }
-        size_of_image size = {frame.width, frame.height};
-        if (!decode(result, data + FRAME_HEADER, count - FRAME_HEADER, canvas.part, size, size, 4)) break;
+        if (!decode(result, &image, canvas.part, size, size, 4)) break;
         if (!canvas_draw(&canvas, result, &frame)) break;
     }
     canvas_close(&canvas);
@@ -209,8 +265,10 @@ static void survey(const request_t *inside, result_t *result) {
     size_t offset = RIFF_HEADER, count;
     uint32_t name, frames = 0;
     const uint8_t *data;
-    while (next_chunk(inside, &offset, &name, &data, &count)) {
-        if (name == ANMF) frames++;
+    image_part image = {NULL, 0, NULL};
+    while (is_extended(inside) && next_image(inside, &offset, &image)) frames += image.fields != NULL;
+    offset = RIFF_HEADER;
+    while (is_extended(inside) && next_chunk(inside, &offset, &name, &data, &count)) {
         if (name == ANIM && count >= 6) result->loop_count = little_endian_16(data + 4);
         if (name == ICCP) check_copy(&result->icc, data, count);
         // Some writers put JPEG's prefix before it.
@@ -252,11 +310,10 @@ void webp_pixels(const request_t *request, result_t *result) {
         return;
     bool is_animation = result->frame_count > 1;
     uint32_t frames = result->frame_count < request->frames ? result->frame_count : request->frames;
-    bool has_canvas = false;
-    size_t offset = RIFF_HEADER, count;
-    uint32_t name;
-    const uint8_t *data;
-    while (!has_canvas && next_chunk(&inside, &offset, &name, &data, &count)) has_canvas = name == ANMF;
+    size_t offset = RIFF_HEADER;
+    image_part image = {NULL, 0, NULL};
+    if (!next_image(&inside, &offset, &image)) return check_end(result, IMAGE_CODEC_DAMAGED, "WebP without an image");
+    bool has_canvas = image.fields;
     result->channels = has_canvas || is_animation || result->has_alpha ? 4 : 3;
     size_of_image size = {result->width, result->height}, scaled = size;
     // libwebp's scaling mixes in the colors of transparent pixels.
@@ -269,7 +326,7 @@ void webp_pixels(const request_t *request, result_t *result) {
     if (has_canvas)
         compose(&inside, result);
     else
-        decode(result, inside.bytes, inside.count, result->pixels.bytes, size, scaled, result->channels);
+        decode(result, &image, result->pixels.bytes, size, scaled, result->channels);
     if (has_canvas && frames == 1 && !result->has_alpha && result->status == IMAGE_CODEC_WHOLE) canvas_drop_alpha(result);
     if (frames == 1) rows_reduce(request, result);
 }

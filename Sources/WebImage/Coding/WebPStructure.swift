@@ -1,4 +1,7 @@
 /// Checks the chunks of a WebP (RFC 9649) to the end of its RIFF container, and the headers of its VP8 and VP8L frames.
+///
+/// What libwebp's demuxer takes, by which browsers and Pillow read a WebP, is taken, and nothing else: every chunk has its padding; of a file without VP8X
+/// nothing counts behind its image; and the image of a frame is the chunks behind ANMF's own fields, whatever length and size ANMF gives.
 struct WebPStructure {
     let limits: ImageCoder.Limits
 
@@ -27,6 +30,10 @@ struct WebPStructure {
             self.tables = max(self.tables, tables)
             pixels += bytesPerPixel * size.width * size.height
         }
+
+        mutating func raise(to other: Memory) {
+            (tables, pixels) = (max(tables, other.tables), max(pixels, other.pixels))
+        }
     }
 
     /// Chunks of a file: libwebp looks at few, and a file of 64 MiB has room for 8 million.
@@ -41,16 +48,11 @@ struct WebPStructure {
         let length = try reader.littleEndian32()
         try reader.skip(4)
         var chunks = try reader.part(length - 4)
+        var (own, most, size) = (Memory(), Memory(), PixelSize(width: info.width, height: info.height))
         var steps: UInt64 = 0
-        let most = Self.mostSteps + 16 * UInt64(bytes.count)
-        return try memory(&chunks, info.size, isFrame: false, &steps, atMost: most)
-    }
-
-    private func memory(
-        _ chunks: inout ByteReader, _ size: PixelSize, isFrame: Bool, _ steps: inout UInt64, atMost limit: UInt64
-    ) throws(ImageFault) -> Memory {
-        var (own, most) = (Memory(), Memory())
-        while chunks.left > 0 {
+        let limit = Self.mostSteps + 16 * UInt64(bytes.count)
+        let isExtended = bytes.count > 15 && bytes[15] == UInt8(ascii: "X")
+        while chunks.left > 0, isExtended || own.pixels == 0 {
             guard steps <= limit else {
                 throw ImageFault(
                     .overLimit(.decodeTime),
@@ -58,13 +60,10 @@ struct WebPStructure {
             }
             var (name, data) = try nextChunk(&chunks)
             switch name {
-            case Chunk.anmf where !isFrame:
-                try data.skip(6)
-                let size = PixelSize(width: try data.littleEndian24() + 1, height: try data.littleEndian24() + 1)
-                try data.skip(4)
-                let frame = try memory(&data, size, isFrame: true, &steps, atMost: limit)
-                most.tables = max(most.tables, frame.tables)
-                most.pixels = max(most.pixels, frame.pixels)
+            case Chunk.anmf:
+                most.raise(to: own)
+                own = Memory()
+                size = try imageSize(chunks) ?? size
             case Chunk.vp8: own.add(bytesPerPixel: 2, size)
             case Chunk.vp8l:
                 let header = try losslessHeader(&data)
@@ -81,7 +80,23 @@ struct WebPStructure {
             default: break
             }
         }
-        return Memory(tables: max(own.tables, most.tables), pixels: max(own.pixels, most.pixels))
+        most.raise(to: own)
+        return most
+    }
+
+    /// Of the frame whose chunks are next.
+    private func imageSize(_ chunks: ByteReader) throws(ImageFault) -> PixelSize? {
+        var chunks = chunks
+        while chunks.left > 0 {
+            var (name, data) = try nextChunk(&chunks)
+            switch name {
+            case Chunk.vp8: return try VP8Frame.header(&data, chunkLength: data.left).size
+            case Chunk.vp8l: return try losslessHeader(&data).size
+            case Chunk.alph: continue
+            default: return nil
+            }
+        }
+        return nil
     }
 
     func check(_ reader: inout ByteReader, headerOnly: Bool) throws(ImageFault) -> ImageInfo {
@@ -127,8 +142,8 @@ struct WebPStructure {
         var hasAnimation = false
         var count = 0
         while chunks.left > 0 {
+            let start = chunks
             var (name, data) = try nextChunk(&chunks)
-            try Self.add(1, to: &count)
             switch name {
             case Chunk.vp8x:
                 if info.width > 0 { throw ImageFault(.damaged, "WebP with VP8X behind its start") }
@@ -136,28 +151,31 @@ struct WebPStructure {
                 try limits.check(found.size, format: "WebP", wholeKind: found.wholeKind)
                 canvas = found
                 (info.size, info.hasAlpha) = (found.size, found.hasAlpha)
-            case Chunk.vp8, Chunk.vp8l:
-                let frame = try checkFrame(name, &data)
-                if canvas?.isAnimation == true || (canvas?.size ?? frame.size) != frame.size || frames.frames > 0 {
-                    throw ImageFault(.damaged, "WebP whose image does not fit its header")
-                }
-                info.size = frame.size
-                info.hasAlpha = info.hasAlpha || frame.hasAlpha
+            case Chunk.vp8, Chunk.vp8l, Chunk.alph:
+                chunks = start
+                guard let image = try readImage(&chunks, &count), !hasAnimation, frames.frames == 0,
+                    canvas.map({ $0.isAnimation == false && $0.size == image.size }) ?? (name != Chunk.alph),
+                    canvas?.hasAlpha != true || !image.hasAlphaBehind
+                else { throw ImageFault(.damaged, "WebP whose image does not fit its header") }
+                info.size = image.size
+                info.hasAlpha = info.hasAlpha || image.hasAlpha
                 try frames.add(limits: limits, format: "WebP")
             case Chunk.anim:
                 // Background and loop count.
-                try data.skip(6)
+                if data.left < 5 { throw ImageFault(.damaged, "WebP with an ANIM chunk of invalid length") }
                 hasAnimation = true
             case Chunk.anmf:
                 guard let canvas, canvas.isAnimation, hasAnimation else {
                     throw ImageFault(.damaged, "WebP with a frame and no animation")
                 }
-                try checkAnimationFrame(&data, canvas.size, &count)
-                try frames.add(limits: limits, format: "WebP")
+                let isFrame = try checkAnimationFrame(start, &chunks, canvas.size, &count)
+                if isFrame { try frames.add(limits: limits, format: "WebP") }
             default:
                 if info.width == 0 { throw ImageFault(.damaged, "WebP without an image at its start") }
                 if name == Chunk.exif, info.orientation == .up { info.orientation = Self.orientation(data.rest) }
             }
+            try Self.add(1, to: &count)
+            if canvas == nil { break }
         }
         guard info.width > 0, frames.frames > 0 else { throw ImageFault(.damaged, "WebP without an image") }
         info.frameCount = frames.frames
@@ -179,38 +197,72 @@ struct WebPStructure {
         return ImageCodec.orientation(ofEXIF: UnsafeRawBufferPointer(rebasing: exif[prefix...]))
     }
 
-    /// Chunks of odd length have a padding byte (RFC 9649 section 2.3), which some writers omit at the end of the file.
+    /// Chunks of odd length have a padding byte (RFC 9649 section 2.3), the last one too. Of ANMF only its own fields are passed.
     private func nextChunk(_ chunks: inout ByteReader) throws(ImageFault) -> (UInt32, ByteReader) {
         let name = try chunks.name()
         let length = try chunks.littleEndian32()
-        let data = try chunks.part(length)
-        if length & 1 != 0, chunks.left > 0 { try chunks.skip(1) }
+        var behind = chunks
+        var data = try behind.part(length)
+        try behind.skip(length & 1)
+        if name == Chunk.anmf { data = try chunks.part(Self.frameFields) } else { chunks = behind }
         return (name, data)
     }
 
-    /// Section 2.7.1.1: 24-bit position and size, duration, flags; then the chunks of the frame.
+    /// Section 2.7.1.1: 24-bit position and size, duration, flags.
+    private static let frameFields = 16
+
+    private struct Image {
+        var size: PixelSize
+        var hasAlpha: Bool
+        var hasAlphaBehind = false
+    }
+
+    /// The chunks of an image, which end where another one is; nil: there are none.
+    private func readImage(_ chunks: inout ByteReader, _ count: inout Int) throws(ImageFault) -> Image? {
+        var image: Image?
+        var hasAlpha = false
+        while chunks.left > 0 {
+            var ahead = chunks
+            var (name, data) = try nextChunk(&ahead)
+            if name == Chunk.alph, !hasAlpha {
+                hasAlpha = true
+                image?.hasAlphaBehind = true
+            } else if name == Chunk.vp8 || name == Chunk.vp8l, image == nil {
+                if name == Chunk.vp8l, hasAlpha { throw ImageFault(.damaged, "WebP with two alpha channels") }
+                let frame = try checkFrame(name, &data)
+                image = Image(size: frame.size, hasAlpha: frame.hasAlpha)
+            } else {
+                break
+            }
+            try Self.add(1, to: &count)
+            chunks = ahead
+        }
+        if image == nil, hasAlpha { throw ImageFault(.damaged, "WebP with an alpha channel and no image") }
+        return image
+    }
+
+    /// Whether there is an image behind the fields of the ANMF chunk at `start`.
     private func checkAnimationFrame(
-        _ data: inout ByteReader, _ canvas: PixelSize, _ count: inout Int
-    ) throws(ImageFault) {
-        let (x, y) = (2 * (try data.littleEndian24()), 2 * (try data.littleEndian24()))
-        let size = PixelSize(width: try data.littleEndian24() + 1, height: try data.littleEndian24() + 1)
+        _ start: ByteReader, _ chunks: inout ByteReader, _ canvas: PixelSize, _ count: inout Int
+    ) throws(ImageFault) -> Bool {
+        var data = start
         try data.skip(4)
-        try limits.check(size, format: "WebP frame", wholeKind: "WebP")
-        guard x + size.width <= canvas.width, y + size.height <= canvas.height else {
+        let length = try data.littleEndian32()
+        let end = data.left - length - length & 1
+        let (x, y) = (2 * (try data.littleEndian24()), 2 * (try data.littleEndian24()))
+        let (width, height) = (try data.littleEndian24() + 1, try data.littleEndian24() + 1)
+        guard length + length & 1 >= Self.frameFields, width * height < 1 << 32 else {
+            throw ImageFault(.damaged, "WebP with an invalid frame")
+        }
+        guard let image = try readImage(&chunks, &count) else { return false }
+        try limits.check(image.size, format: "WebP frame", wholeKind: "WebP")
+        guard chunks.left >= end, !image.hasAlphaBehind else {
+            throw ImageFault(.damaged, "WebP whose frame does not fit its chunk")
+        }
+        guard x + image.size.width <= canvas.width, y + image.size.height <= canvas.height else {
             throw ImageFault(.damaged, "WebP with a frame outside of the image")
         }
-        var found = false
-        while data.left > 0 {
-            var (name, bytes) = try nextChunk(&data)
-            try Self.add(1, to: &count)
-            guard name == Chunk.vp8 || name == Chunk.vp8l else { continue }
-            if found { throw ImageFault(.damaged, "WebP frame with two images") }
-            found = true
-            if try checkFrame(name, &bytes).size != size {
-                throw ImageFault(.damaged, "WebP frame of another size than announced")
-            }
-        }
-        if !found { throw ImageFault(.damaged, "WebP frame without an image") }
+        return true
     }
 
     private func checkFrame(
@@ -251,6 +303,7 @@ struct WebPStructure {
     /// Section 2.7: flags, three reserved bytes, 24-bit canvas width and height.
     private func canvas(_ data: inout ByteReader) throws(ImageFault) -> Canvas {
         let flags = try data.byte()
+        if flags & 0xC1 != 0 { throw ImageFault(.damaged, "WebP with a feature that does not exist") }
         try data.skip(3)
         let size = PixelSize(width: try data.littleEndian24() + 1, height: try data.littleEndian24() + 1)
         return Canvas(size: size, isAnimation: flags & 0x02 != 0, hasAlpha: flags & 0x10 != 0)

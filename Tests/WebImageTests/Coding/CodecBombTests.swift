@@ -136,10 +136,12 @@ struct CodecBombTests {
         #expect(webp.count < 20_000)
         let (refusal, _, allocated) = cost(webp)
         #expect(refusal == nil)
-        // More than libwebp takes of it, and also where it is an alpha channel.
+        // More than libwebp takes of it, and also where it is an alpha channel, of a lossy image whose header gives that size.
+        var lossy = Array(Sample.lossyWebP.bytes[12...])
+        lossy.replaceSubrange(14..<18, with: [0, 1, 0, 1])
         let alpha = WebPSamples.riff(
             WebPSamples.chunk("VP8X", [0x10, 0, 0, 0, 255, 0, 0, 255, 0, 0])
-                + WebPSamples.chunk("ALPH", [1] + webp[25...]) + webp[12...])
+                + WebPSamples.chunk("ALPH", [1] + webp[25...]) + lossy)
         var limits = ImageCoder.Limits()
         for file in [webp, alpha] {
             limits.maxMemory = 40_000_000

@@ -228,7 +228,6 @@ struct CodecDamageTests {
             WebPSamples.riff(WebPSamples.chunk("VP8X", wider) + image),
             WebPSamples.riff(WebPSamples.chunk("VP8X", canvas)),
             WebPSamples.riff(WebPSamples.chunk("EXIF", [1]) + image),
-            WebPSamples.riff(image + image),
             animation,
             WebPSamples.riff([]),
             WebPSamples.riff(WebPSamples.chunk("VP8 ", [1, 2, 3])),
@@ -236,6 +235,47 @@ struct CodecDamageTests {
             let error = coder.failure(bad, level: .structure)
             #expect(error?.code == .badImageData)
             #expect(error?.isIncompleteImage == false, "\(error?.message ?? "")")
+        }
+    }
+
+    /// Whatever browsers and Pillow make of a WebP, by libwebp's demuxer.
+    @Test
+    func `chunks of a WebP count as they do to its readers`() {
+        let still = Sample.webp.bytes
+        let image = Array(still[12...])
+        let (width, height) = (UInt8(Sample.width - 1), UInt8(Sample.height - 1))
+        let canvas: [UInt8] = [width, 0, 0, height, 0, 0]
+        let head = WebPSamples.chunk("VP8X", [0x02, 0, 0, 0] + canvas) + WebPSamples.chunk("ANIM", [0, 0, 0, 0, 0, 0])
+        func frame(_ canvas: [UInt8], _ image: [UInt8], longer: Int = 0) -> [UInt8] {
+            var chunk = WebPSamples.chunk("ANMF", [0, 0, 0, 0, 0, 0] + canvas + [100, 0, 0, 0] + image)
+            chunk[4] = UInt8(truncatingIfNeeded: Int(chunk[4]) + longer)
+            return chunk
+        }
+        let (whole, unknown) = (frame(canvas, image), WebPSamples.chunk("abcd", [1, 2]))
+        for good in [
+            WebPSamples.riff(image + image),
+            WebPSamples.riff(image + WebPSamples.chunk("VP8X", [0, 0, 0, 0] + canvas)),
+            WebPSamples.riff(image + unknown + [1, 2, 3]),
+            WebPSamples.riff(head + frame(canvas, image, longer: 2) + whole),
+            WebPSamples.riff(head + frame([width, 0, 0, height, 0, 8], image) + whole),
+            WebPSamples.riff(head + frame(canvas, image + unknown) + whole),
+            WebPSamples.riff(head + frame(canvas, unknown) + whole),
+        ] {
+            #expect(coder.failure(good, level: .decode)?.message == nil)
+        }
+        let cut = WebPSamples.chunk("VP8 ", Array(Sample.lossyWebP.bytes[20...].dropLast(40)))
+        for bad in [
+            // Data that would go on in the chunk behind theirs.
+            WebPSamples.riff(cut + WebPSamples.chunk("abcd", [UInt8](repeating: 0, count: 64))),
+            WebPSamples.riff(image + [0x61, 0x62, 0x63, 0x64, 1, 0, 0, 0, 0]),
+            WebPSamples.riff(image + [1, 2, 3]),
+            WebPSamples.riff(WebPSamples.chunk("VP8X", [0x01, 0, 0, 0] + canvas) + image),
+            WebPSamples.riff(head + frame(canvas, unknown)),
+            WebPSamples.riff(head + whole + WebPSamples.chunk("ANMF", [1, 2]) + whole),
+            WebPSamples.riff(head + whole + image),
+            WebPSamples.riff(head + frame([255, 255, 255, 255, 255, 255], image) + whole),
+        ] {
+            #expect(coder.failure(bad, level: .decode)?.code == .badImageData)
         }
     }
 }

@@ -4,9 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#if __has_include(<webp/encode.h>)
+#if __has_include(<webp/encode.h>) && __has_include(<webp/demux.h>)
 
 #include <webp/decode.h>
+#include <webp/demux.h>
 #include <webp/encode.h>
 
 /// libwebp is no dependency of the programs, nor of their tests.
@@ -14,6 +15,33 @@ static void *symbol(const char *name) {
     static void *library;
     if (!library) library = dlopen("libwebp.so.7", RTLD_NOW);
     return library ? dlsym(library, name) : NULL;
+}
+
+static void *demuxer_symbol(const char *name) {
+    static void *library;
+    if (!library) library = dlopen("libwebpdemux.so.2", RTLD_NOW);
+    return library ? dlsym(library, name) : NULL;
+}
+
+bool reference_webp_can_be_shown(void) { return demuxer_symbol("WebPAnimDecoderNewInternal") != NULL; }
+
+bool reference_webp_is_shown(const uint8_t *bytes, size_t count) {
+    __typeof__(&WebPAnimDecoderNewInternal) make = demuxer_symbol("WebPAnimDecoderNewInternal");
+    __typeof__(&WebPAnimDecoderHasMoreFrames) has_more = demuxer_symbol("WebPAnimDecoderHasMoreFrames");
+    __typeof__(&WebPAnimDecoderGetNext) next = demuxer_symbol("WebPAnimDecoderGetNext");
+    __typeof__(&WebPAnimDecoderDelete) release = demuxer_symbol("WebPAnimDecoderDelete");
+    if (!make || !has_more || !next || !release) return false;
+    WebPData data = {bytes, count};
+    WebPAnimDecoder *decoder = make(&data, NULL, WEBP_DEMUX_ABI_VERSION);
+    if (!decoder) return false;
+    bool is_shown = has_more(decoder);
+    while (is_shown && has_more(decoder)) {
+        uint8_t *pixels;
+        int time;
+        is_shown = next(decoder, &pixels, &time);
+    }
+    release(decoder);
+    return is_shown;
 }
 
 bool reference_webp_is_whole(const uint8_t *bytes, size_t count) {
@@ -61,6 +89,13 @@ size_t reference_encode_webp(const uint8_t *pixels, uint32_t width, uint32_t hei
 }
 
 #else
+
+bool reference_webp_can_be_shown(void) { return false; }
+
+bool reference_webp_is_shown(const uint8_t *bytes, size_t count) {
+    (void)bytes, (void)count;
+    return false;
+}
 
 bool reference_webp_is_whole(const uint8_t *bytes, size_t count) {
     (void)bytes, (void)count;

@@ -26,6 +26,10 @@ size_t reference_encode_jpeg(const uint8_t *pixels, uint32_t width, uint32_t hei
 
 /// Full RGBA with its filter, by libwebp if it is installed.
 bool reference_webp_is_whole(const uint8_t *bytes, size_t count);
+/// Whether libwebp's demuxer is installed, by which browsers and Pillow read a WebP.
+bool reference_webp_can_be_shown(void);
+/// Whether it takes the container, and libwebp every frame.
+bool reference_webp_is_shown(const uint8_t *bytes, size_t count);
 
 /// What webp/encode.h says of them; `partitions` are given by their logarithm.
 typedef struct {

@@ -2,10 +2,8 @@
 ///
 /// An image that breaks a rule ends as ``PrefetchOutcome/filtered``; its transfer stops as soon as its header is there.
 public struct ImageRules: Sendable, Hashable {
-    /// Least width in pixels, from 1; nil (default): any.
-    public var minWidth: Int?
-    /// Least height in pixels, from 1; nil (default): any.
-    public var minHeight: Int?
+    /// Least width and height in pixels; 0: any. nil (default): any of both.
+    public var minSize: PixelSize?
     /// Greatest product of width and height, from 1; nil (default): any.
     public var maxPixels: Int?
     /// Greatest quotient of the longer and the shorter side, from 1; nil (default): any.
@@ -26,15 +24,16 @@ public struct ImageRules: Sendable, Hashable {
             let names = types.map(\.rawValue).sorted().joined(separator: ", ")
             return ("\(format.rawValue); the accepted types are \(names)", .imageType)
         }
-        guard minWidth ?? minHeight ?? maxPixels != nil || maxAspectRatio != nil else { return nil }
+        let least = minSize ?? PixelSize(width: 0, height: 0)
+        guard least.width > 0 || least.height > 0 || maxPixels != nil || maxAspectRatio != nil else { return nil }
         guard size.width > 0, size.height > 0 else {
             return ("\(format.rawValue) of unknown size; the batch has rules about it", .unknownSize)
         }
         func refused(_ rule: String) -> (message: String, reason: FailureReason) {
             ("\(size.width) x \(size.height) pixels; \(rule)", .imageSize)
         }
-        if let minWidth, size.width < minWidth { return refused("the minimum width is \(minWidth)") }
-        if let minHeight, size.height < minHeight { return refused("the minimum height is \(minHeight)") }
+        if size.width < least.width { return refused("the minimum width is \(least.width)") }
+        if size.height < least.height { return refused("the minimum height is \(least.height)") }
         let pixels = size.width.multipliedReportingOverflow(by: size.height)
         let count = pixels.overflow ? Int.max : pixels.partialValue
         if let maxPixels, count > maxPixels { return refused("the maximum is \(maxPixels) pixels") }
@@ -45,7 +44,7 @@ public struct ImageRules: Sendable, Hashable {
         return nil
     }
 
-    /// The rules as options of a command line, such as `--min-width 200`; `none` if every image is taken.
+    /// The rules as options of a command line, such as `--min-size 200x200`; `none` if every image is taken.
     package var text: String {
         let words = Self.settings.compactMap { row in row.text(self).map { "\(row.about.flag) \($0)" } }
         return words.isEmpty ? "none" : words.joined(separator: " ")
@@ -64,10 +63,10 @@ public struct ImageRules: Sendable, Hashable {
 extension ImageRules: SettingRecord {
     package static let settings: [Setting<ImageRules>] = [
         Setting(
-            "--min-width", \.minWidth, .count(sides), usual: "no limit", "Least width in pixels of an image."),
-        Setting(
-            "--min-height", \.minHeight, .count(sides), usual: "no limit", "Least height in pixels of an image."
-        ),
+            "--min-size", \.minSize,
+            .wxh(0...sides.upperBound, rule: "is WxH, or a number for both, from 0 (no limit) to \(sides.upperBound)"),
+            "Least size: 256x192, 256 for 256x256, or 256x0.",
+            foreign: ["--min-image-size", "--min-width", "--min-height"]),
         Setting(
             "--max-pixels", \.maxPixels, .pixels(pixels), usual: "the most that workers take, 500M",
             "Refuse images of more pixels, width times height: 25M.", foreign: ["--max-image-area"]),
@@ -82,7 +81,7 @@ extension ImageRules: SettingRecord {
     /// Why no image can satisfy the rules; nil if one can.
     package var contradiction: String? {
         guard let most = maxPixels else { return nil }
-        let least = (minWidth ?? 1) * (minHeight ?? 1)
+        let least = max(1, minSize?.width ?? 1) * max(1, minSize?.height ?? 1)
         return least > most ? "no image has at least \(least) and at most \(most) pixels" : nil
     }
 }

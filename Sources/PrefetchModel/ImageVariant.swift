@@ -48,7 +48,7 @@ public struct ImageVariant: Sendable, Equatable {
 extension ImageVariant: SettingRecord {
     package static let settings: [Setting<ImageVariant>] = [
         Setting(
-            "--resize", \.resize, .wxh, usual: "none",
+            "--resize", \.resize, .wxh(1...32_768), usual: "none",
             "Resize images to this size: 256x192, or 256 for 256x256. Smaller ones stay.",
             foreign: ["--image-size"]),
         Setting(
@@ -72,12 +72,12 @@ extension ImageVariant: SettingRecord {
 }
 
 extension SettingKind where Value == PixelSize {
-    /// `256x256`, 1 to 32,768 pixels a side; one number is both.
-    fileprivate static var wxh: SettingKind {
-        SettingKind("wxh") { word in
-            let sides = word.lowercased().split(separator: "x", omittingEmptySubsequences: false).map { Int($0) }
-            guard (1...2).contains(sides.count), let width = sides[0], let height = sides[sides.count - 1],
-                1...32_768 ~= width, 1...32_768 ~= height
+    /// `256x256`; one number is both.
+    static func wxh(_ sides: ClosedRange<Int>, rule: String? = nil) -> SettingKind {
+        SettingKind("wxh", rule: rule) { word in
+            let numbers = word.lowercased().split(separator: "x", omittingEmptySubsequences: false).map { Int($0) }
+            guard (1...2).contains(numbers.count), let width = numbers[0], let height = numbers[numbers.count - 1],
+                sides ~= width, sides ~= height
             else { return nil }
             return PixelSize(width: width, height: height)
         } _: {

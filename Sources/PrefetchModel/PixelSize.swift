@@ -1,5 +1,5 @@
 /// A size in pixels.
-public struct PixelSize: Sendable, Equatable {
+public struct PixelSize: Sendable, Hashable {
     /// In pixels.
     public var width: Int
     /// In pixels.

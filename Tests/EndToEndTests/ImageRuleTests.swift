@@ -44,11 +44,11 @@ struct ImageRuleTests: FolderSuite {
         routes()
         let urls = ["/a.jpg", "/b.jpg", "/c.png", "/d.gif"].map { origin.url($0) + "\n" }.joined()
         folder.write(Array(urls.utf8), to: "urls.txt")
-        let rules = ["--min-width", "100", "--max-aspect-ratio", "4", "--types", "jpg,png"]
+        let rules = ["--min-size", "100x0", "--max-aspect-ratio", "4", "--types", "jpg,png"]
         let first = try await run(rules)
         #expect(first.contains(#""downloaded":1"#) && first.contains(#""filtered":3"#), "\(first)")
         #expect(first.contains(#""refused_images":3"#) && first.contains(#""failed_tries":0"#), "\(first)")
-        let options = #""rules":{"min_width":"100","max_aspect_ratio":"4","types":"jpeg,png"}"#
+        let options = #""rules":{"min_size":"100x0","max_aspect_ratio":"4","types":"jpeg,png"}"#
         #expect(first.contains(options), "\(first)")
         let saved = first.split(separator: #""bytes_saved":"#).last.flatMap { Int($0.prefix { $0.isNumber }) }
         #expect((saved ?? 0) > 1_000_000, "\(first)")
@@ -62,9 +62,9 @@ struct ImageRuleTests: FolderSuite {
 
         // The summary for people; what is cached is judged by its record.
         let summary = try await ran(
-            ["run", folder.path("urls.txt")] + cache + fetch + ["--min-height", "100"])
+            ["run", folder.path("urls.txt")] + cache + fetch + ["--min-size", "0x100"])
         #expect(summary.stdout.contains("  rules about size and type refused 2 images: "), "\(summary.stdout)")
-        let strict = try await run(["--min-width", "500", "--options", "fromCacheOnly"], exits: 3)
+        let strict = try await run(["--min-size", "500x0", "--options", "fromCacheOnly"], exits: 3)
         #expect(strict.contains(#""filtered":2"#) && strict.contains(#""notCached":2"#), "\(strict)")
         #expect(strict.contains(#""refused_images":0"#))
         #expect(
@@ -72,8 +72,8 @@ struct ImageRuleTests: FolderSuite {
 
         // A retry with other rules takes what they allow.
         let retried = try await ran(
-            ["retry"] + cache + fetch + ["--json", "--min-width", "200"], exits: 3)
-        #expect(retried.stdout.contains(#""rules":{"min_width":"200"}"#), "\(retried.stdout)")
+            ["retry"] + cache + fetch + ["--json", "--min-size", "200"], exits: 3)
+        #expect(retried.stdout.contains(#""rules":{"min_size":"200x200"}"#), "\(retried.stdout)")
     }
 
     @Test(
@@ -93,7 +93,7 @@ struct ImageRuleTests: FolderSuite {
         #expect(some.contains(#""downloaded":2"#) && some.contains(#""filtered":2"#), "\(some)")
         let none = try await run("none", ["--url-filter", "webp$"], exits: 3)
         #expect(none.contains(#""downloaded":0"#) && none.contains(#""filtered":4"#), "\(none)")
-        let small = try await run("small", ["--min-width", "5000"], exits: 3)
+        let small = try await run("small", ["--min-size", "5000"], exits: 3)
         #expect(small.contains(#""downloaded":0"#) && small.contains(#""filtered":4"#), "\(small)")
         let robots = try await run("robots", ["--robots", "--types", "jpeg,png"], exits: 3)
         #expect(robots.contains(#""downloaded":2"#) && robots.contains(#""refused":1"#), "\(robots)")
@@ -116,22 +116,22 @@ struct ImageRuleTests: FolderSuite {
     func lines() async throws {
         routes()
         let lines = [
-            #"{"url":"\#(origin.url("/a.jpg"))","rules":{"min_width":401}}"#,
-            #"{"url":"\#(origin.url("/b.jpg"))","rules":{"min_width":1}}"#,
+            #"{"url":"\#(origin.url("/a.jpg"))","rules":{"min_size":"401x0"}}"#,
+            #"{"url":"\#(origin.url("/b.jpg"))","rules":{"min_size":1}}"#,
             #"{"url":"\#(origin.url("/c.png"))","rules":{"types":["webp"]}}"#,
             #"{"url":"\#(origin.url("/d.gif"))"}"#,
         ]
         folder.write(Array((lines.joined(separator: "\n") + "\n").utf8), to: "urls.txt")
-        let result = try await run(["--min-width", "100", "--validate", "header"])
+        let result = try await run(["--min-size", "100x0", "--validate", "header"])
         #expect(result.contains(#""downloaded":2"#) && result.contains(#""filtered":2"#), "\(result)")
         let expected = [
             "1 filtered 1 400 x 300 pixels; the minimum width is 401", "3 filtered 1 png; the accepted types are webp",
         ]
         #expect(try await failures() == expected)
         for (member, text) in [
-            (#"{"min_widht":5}"#, "did you mean 'min_width'?"), (#"{"min_width":0}"#, "a number from 1"),
+            (#"{"min_sice":5}"#, "did you mean 'min_size'?"), (#"{"min_size":-1}"#, "for both, from 0"),
             (#"{"types":["jpge"]}"#, "did you mean 'jpeg'?"), (#"{"types":"jpeg"}"#, "a list of names"),
-            (#"{"max_pixels":5,"min_width":6}"#, "at least 6 and at most 5"),
+            (#"{"max_pixels":5,"min_size":"6x0"}"#, "at least 6 and at most 5"),
         ] {
             let line = #"{"url":"\#(origin.url("/a.jpg"))","rules":\#(member)}"# + "\n"
             folder.write(Array(("http://h/\n" + line).utf8), to: "urls.txt")
@@ -148,7 +148,7 @@ struct ImageRuleTests: FolderSuite {
         let resize = ["--resize", "64x64", "--image-format", "png"]
         #expect(try await run(resize).contains(#""downloaded":3"#))
         #expect(origin.requestCount() == 3)
-        let judged = try await run(resize + ["--min-width", "250", "--min-height", "100"])
+        let judged = try await run(resize + ["--min-size", "250x100"])
         #expect(judged.contains(#""hit":1"#) && judged.contains(#""filtered":2"#), "\(judged)")
         let expected = [
             "2 filtered 0 300 x 30 pixels; the minimum height is 100",
@@ -164,18 +164,22 @@ struct ImageRuleTests: FolderSuite {
     func usage() async throws {
         folder.write(Array("http://h/\n".utf8), to: "urls.txt")
         for (options, text) in [
-            (["--min-width", "0"], "--min-width is a number from 1 to 1000000, not '0'"),
-            (["--min-height", "-3"], "--min-height"), (["--max-pixels", "lots"], "--max-pixels"),
+            (
+                ["--min-size", "200x-1"],
+                "--min-size is WxH, or a number for both, from 0 (no limit) to 1000000, not '200x-1'"
+            ),
+            (["--min-size", "200x"], "--min-size is WxH"), (["--max-pixels", "lots"], "--max-pixels"),
             (["--max-pixels", "0"], "--max-pixels is a number of pixels from 1 to"),
             (["--max-aspect-ratio", "0.5"], "a number from 1"),
             (["--types", "jpge"], "did you mean 'jpeg'?"), (["--types", ","], "no image type"),
-            (["--min-width", "2000000", "--max-pixels", "1M"], "--min-width is a number from 1 to"),
+            (["--min-size", "2000000", "--max-pixels", "1M"], "--min-size is WxH"),
             (
-                ["--min-width", "2000", "--min-height", "1000", "--max-pixels", "1M"],
+                ["--min-size", "2000x1000", "--max-pixels", "1M"],
                 "at least 2000000 and at most 1000000 pixels"
             ),
-            (["--validate", "none", "--min-width", "5"], "use --validate header"),
-            (["--min-image-size", "5"], "--min-width"), (["--max-image-area", "5"], "--max-pixels"),
+            (["--validate", "none", "--min-size", "5"], "use --validate header"),
+            (["--min-image-size", "5"], "--min-size WXH: "), (["--min-width", "5"], "--min-size WXH: "),
+            (["--min_height", "5"], "--min-size WXH: "), (["--max-image-area", "5"], "--max-pixels"),
         ] {
             let result = try await ran(["run", folder.path("urls.txt")] + cache + options, exits: 64)
             #expect(result.stderr.contains(text), "\(options): \(result.stderr)")

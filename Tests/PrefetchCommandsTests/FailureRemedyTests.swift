@@ -54,8 +54,8 @@ struct FailureRemedyTests {
         (.refused, .downgrade, "correct the URLs: these lead from https to http"),
         (.refused, .contentType, nil),
         (.filtered, nil, nil), (.filtered, .urlFilter, nil), (.filtered, .imageType, "retry with other --types"),
-        (.filtered, .imageSize, "retry with other rules: --min-width 1"),
-        (.filtered, .unknownSize, "retry without rules about sizes: --min-width 0"),
+        (.filtered, .imageSize, "retry with other rules: --min-size 1"),
+        (.filtered, .unknownSize, "retry without rules about sizes: --min-size 0"),
         (.invalidURL, nil, "correct the lines: a URL begins with http:// or https://"),
         (.poison, nil, "report them with their images: their bytes ended decoders or workers"),
         (.cancelled, nil, "retry fetches what was left"), (.notCached, nil, "run the list again without fromCacheOnly"),
@@ -118,7 +118,7 @@ struct FailureRemedyTests {
             ImageHeader(format: format, size: PixelSize(width: width, height: height))
         }
         var rules = ImageRules()
-        rules.minWidth = 200
+        rules.minSize = PixelSize(width: 200, height: 0)
         #expect(rules.objection(to: header(.png, 10, 10))?.reason == .imageSize)
         #expect(rules.objection(to: header(.svg, 0, 0))?.reason == .unknownSize)
         rules.types = [.png]

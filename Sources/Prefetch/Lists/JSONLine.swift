@@ -2,7 +2,7 @@ internal import FoundationEssentials
 internal import WebImage
 
 /// One line of a list of JSON objects: `{"url":"https://…","options":["refreshCached"],"headers":{"Referer":"…"},"sha256":"…",
-/// "mirrors":["https://…"],"rules":{"min_width":200}}`. Only the URL is required. A member whose name is nearly one of these refuses the list; others are reported,
+/// "mirrors":["https://…"],"rules":{"min_size":200}}`. Only the URL is required. A member whose name is nearly one of these refuses the list; others are reported,
 /// and stay in the list.
 struct JSONLine: Decodable {
     static let members = ["url", "options", "headers", "sha256", "mirrors", "rules", "columns"]

@@ -56,7 +56,6 @@ enum ForeignOptions {
             ["--disable-all-reencoding", "--skip-reencode"],
             "images are stored as their servers send them, unless --resize, --image-format or --strip is given"
         ),
-        (["--min-image-size"], "--min-width N and --min-height N refuse smaller images"),
         (
             ["--number-sample-per-shard"],
             "--per-shard N sets the lines of a shard, for --format webdataset and parquet"

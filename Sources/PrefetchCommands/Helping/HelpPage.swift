@@ -11,7 +11,7 @@ package struct HelpPage {
         // The list, and the result.
         "--url-column", "--keep-columns", "--limit", "--dry-run",
         // Images.
-        "--resize", "--fit", "--image-format", "--quality", "--min-width", "--min-height", "--max-pixels", "--types",
+        "--resize", "--fit", "--image-format", "--quality", "--min-size", "--max-pixels", "--types",
         "--validate", "--max-size",
         // Requests.
         "--max-concurrent-downloads", "--max-per-host", "--rate-per-host", "--limit-rate", "--tries", "--timeout",

@@ -28,8 +28,8 @@ enum FailureRemedy {
         case .scheme: "correct the URLs: only http and https are fetched"
         case .downgrade: "correct the URLs: these lead from https to http"
         case .imageType: "retry with other --types"
-        case .imageSize: "retry with other rules: --min-width 1"
-        case .unknownSize: "retry without rules about sizes: --min-width 0"
+        case .imageSize: "retry with other rules: --min-size 1"
+        case .unknownSize: "retry without rules about sizes: --min-size 0"
         // Closed by the user himself, or what nothing should open.
         case .contentType, .deniedNetwork, .urlFilter, .workerFilter, .queueRedis, .expansion: nil
         }

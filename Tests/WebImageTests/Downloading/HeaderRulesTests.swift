@@ -19,7 +19,7 @@ struct HeaderRulesTests {
             (ImageRules(), nil),
             (
                 rules {
-                    $0.minWidth = 640; $0.minHeight = 160; $0.maxPixels = 102_400
+                    $0.minSize = PixelSize(width: 640, height: 160); $0.maxPixels = 102_400
                 }, nil
             ),
             (
@@ -27,8 +27,8 @@ struct HeaderRulesTests {
                     $0.maxAspectRatio = 4; $0.types = [.png, .jpeg]
                 }, nil
             ),
-            (rules { $0.minWidth = 641 }, "640 x 160 pixels; the minimum width is 641"),
-            (rules { $0.minHeight = 161 }, "640 x 160 pixels; the minimum height is 161"),
+            (rules { $0.minSize = PixelSize(width: 641, height: 0) }, "640 x 160 pixels; the minimum width is 641"),
+            (rules { $0.minSize = PixelSize(width: 0, height: 161) }, "640 x 160 pixels; the minimum height is 161"),
             (rules { $0.maxPixels = 102_399 }, "640 x 160 pixels; the maximum is 102399 pixels"),
             (rules { $0.maxAspectRatio = 3.5 }, "640 x 160 pixels; the maximum aspect ratio is 3.5"),
             (rules { $0.types = [.webp, .avif] }, "png; the accepted types are avif, webp"),
@@ -42,49 +42,50 @@ struct HeaderRulesTests {
                 "ratio is 3") == true)
         let none = PixelSize(width: 0, height: 0)
         let unknown = "svg of unknown size; the batch has rules about it"
-        #expect(rules { $0.minWidth = 1 }.objection(to: ImageHeader(format: .svg, size: none))?.message == unknown)
+        let some = rules { $0.minSize = PixelSize(width: 1, height: 0) }
+        #expect(some.objection(to: ImageHeader(format: .svg, size: none))?.message == unknown)
+        let any = rules { $0.minSize = PixelSize(width: 0, height: 0) }
+        #expect(any.objection(to: ImageHeader(format: .svg, size: none)) == nil && any.words == ["min_size": ["0x0"]])
         #expect(rules { $0.types = [.svg] }.objection(to: ImageHeader(format: .svg, size: none)) == nil)
     }
 
     @Test("Rules come back from a record, within their ranges")
     func record() throws {
         let all = rules {
-            $0.minWidth = 1
-            $0.minHeight = 2
+            $0.minSize = PixelSize(width: 1, height: 2)
             $0.maxPixels = 4
             $0.maxAspectRatio = 2.5
             $0.types = [.webp, .jpeg]
         }
         #expect(
             all.words == [
-                "max_aspect_ratio": ["2.5"], "max_pixels": ["4"], "min_height": ["2"], "min_width": ["1"],
-                "types": ["jpeg", "webp"],
+                "max_aspect_ratio": ["2.5"], "max_pixels": ["4"], "min_size": ["1x2"], "types": ["jpeg", "webp"],
             ])
         #expect(ImageRules(words: all.words) == all && ImageRules(words: [:]).isEmpty)
         #expect(
             ImageRules(words: [
-                "min_width": ["-5"], "max_pixels": ["9000000000000000"], "max_aspect_ratio": ["0.5"], "types": ["jpge"],
-                "min_height": ["7"],
-            ])
-                == rules { $0.minHeight = 7 })
+                "min_size": ["-5"], "max_pixels": ["9000000000000000"], "max_aspect_ratio": ["0.5"], "types": ["jpge"],
+            ]).isEmpty)
+        #expect(ImageRules(words: ["min_size": ["0x7"]]) == rules { $0.minSize = PixelSize(width: 0, height: 7) })
+        #expect(ImageRules(words: ["min_size": ["7"]]) == rules { $0.minSize = PixelSize(width: 7, height: 7) })
         #expect(
             all.taking(
-                ["min_width", "types"],
+                ["min_size", "types"],
                 of: rules {
-                    $0.minWidth = 9; $0.types = [.gif]
+                    $0.minSize = PixelSize(width: 9, height: 9); $0.types = [.gif]
                 })
                 == rules {
                     $0 = all
-                    $0.minWidth = 9
+                    $0.minSize = PixelSize(width: 9, height: 9)
                     $0.types = [.gif]
                 })
-        #expect(all.text.hasPrefix("--min-width 1 --min-height 2 ") && all.text.hasSuffix(" --types jpeg,webp"))
+        #expect(all.text.hasPrefix("--min-size 1x2 ") && all.text.hasSuffix(" --types jpeg,webp"))
         #expect(ImageRules().text == "none" && HeaderRules(ImageRules()) == nil)
     }
 
     @Test("A header that may still be turned is refused only if it breaks a rule either way")
     func turned() throws {
-        let wide = try #require(HeaderRules(rules { $0.minWidth = 200 }))
+        let wide = try #require(HeaderRules(rules { $0.minSize = PixelSize(width: 200, height: 0) }))
         func refuses(_ format: ImageFormat, _ width: Int, _ height: Int, _ turn: ImageOrientation = .up) -> Bool {
             let info = ImageInfo(format: format, width: width, height: height, level: .header, orientation: turn)
             do throws(WebImageError) { try wide.judge(ImageHeader(arriving: info)) } catch {
@@ -113,7 +114,7 @@ struct HeaderRulesTests {
                 try coder.inspectHeader(bytes).map { ImageHeader(arriving: $0) }
             }
         }
-        let small = try #require(HeaderRules(rules { $0.minWidth = 100 }))
+        let small = try #require(HeaderRules(rules { $0.minSize = PixelSize(width: 100, height: 0) }))
         func failure(_ path: String) async -> WebImageError? {
             do throws(WebImageError) {
                 _ = try await downloader.download(server.url(path), rules: small, permit: nil)

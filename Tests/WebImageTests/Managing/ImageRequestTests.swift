@@ -36,7 +36,7 @@ struct ImageRequestTests {
         #expect(try await manager.loadImage(mirrored).details == ["from the mirror \(url)"])
 
         var ruled = ImageRequest(fixture.image("/small.png", size: 9).url)
-        ruled.rules.minWidth = 10
+        ruled.rules.minSize = PixelSize(width: 10, height: 0)
         #expect(await failure(manager, ruled)?.code == .imageRefused)
         #expect(await failure(manager, ImageRequest(""))?.code == .invalidURL)
         var broken = ImageRequest(fixture.image("/b.png").url)

@@ -170,7 +170,8 @@ struct AnswerTests {
         skipped.host = "img-02"
         let lines = [ExportedLine(result, image: image), skipped]
         let shard = ShardText(
-            ["WIDTH", "caption", "score", "tags"].map { TypedColumn($0, .text) }, caption: "caption", image: "jpg")
+            ["WIDTH", "caption", "score", "tags"].map { TypedColumn($0, .text) }, caption: "caption", image: "jpg",
+            added: [])
         let samples = lines.map { shard.sample($0, key: "000000007") }
         var texts = lines.flatMap { Self.lines($0) }
         for form in [BatchTable.Form.commas, .tabs] {

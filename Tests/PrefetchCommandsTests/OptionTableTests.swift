@@ -62,7 +62,7 @@ struct OptionTableTests {
         "--resume",
         "--slot", "--allow-failures", "--json", "--quiet",
         "--version", "--help", "--workers", "--manifest", "--overwrite", "--out", "--format",
-        "--per-shard", "--caption-column", "--image-member", "--sidecar",
+        "--per-shard", "--caption-column", "--image-member", "--sidecar", "--add-columns",
         "--burst", "--progress",
         "--dry-run", "--limit", "--log-format", "--show-secrets",
     ]

@@ -187,15 +187,19 @@ package struct BatchExport: Sendable {
     }
 
     /// Calls `body` with lines and what the cache has of them, on a thread that may block.
+    /// * `hashes`: nil: nobody asks for them.
     /// - Throws: as ``forEachGroup(_:)``.
     func exported(
-        _ lines: [BatchResults.Line],
+        _ lines: [BatchResults.Line], _ hashes: ImageHashes?,
         _ body: @escaping @Sendable (ExportedLine, CacheEntry?) throws(PrefetchError) -> Void
     ) async throws(PrefetchError) {
         guard !Task.isCancelled else { throw Self.stopped }
+        let found = try await pool.run { () throws(PrefetchError) in try lookUp(lines) }
+        let known = try await hashes?.of(found.map { $0.1 }) ?? [:]
         try await pool.run { () throws(PrefetchError) in
-            for (line, entry) in try lookUp(lines) {
+            for (place, (line, entry)) in found.enumerated() {
                 var exported = ExportedLine(line, entry, isElsewhere: entry == nil && isElsewhere(line))
+                exported.image?.perceptualHash = known[place]
                 if let entry, exported.image?.original != nil {
                     exported.image?.originalSHA256 = disk.images.validators(of: entry)?.contentDigest?.hex
                 }

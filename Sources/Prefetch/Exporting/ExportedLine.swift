@@ -29,6 +29,8 @@ package struct ExportedLine: Sendable, Equatable {
         package var original: OriginalImage?
         /// Hex SHA-256 of it; nil if unknown.
         package var originalSHA256: String?
+        /// Hex digits of its ``PerceptualHash``; nil if nobody asks, or it cannot be decoded.
+        package var perceptualHash: String?
         /// How far it was verified; nil if not recorded.
         package var level: ValidationLevel?
         /// Nil if it was not verified.
@@ -49,6 +51,8 @@ package struct ExportedLine: Sendable, Equatable {
     package var image: Image?
     /// The machine that has the image, if another one.
     package var host: String?
+    /// The key of the first line of its shard with the same bytes, where these are kept once.
+    package var duplicateOf: String?
 
     package init(_ result: BatchResults.Line, image: Image? = nil) { (self.result, self.image) = (result, image) }
 

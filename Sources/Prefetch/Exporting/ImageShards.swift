@@ -15,6 +15,8 @@ package final class ImageShards: Sendable {
         /// Shards, how many of them are new or have new files, and how many stayed because they have images that the cache has lost.
         package var shards = 0, new = 0, kept = 0
         package var images = 0
+        /// Lines whose image another line of their shard has.
+        package var duplicates = 0
         /// Of their files.
         package var bytes = 0
 
@@ -31,6 +33,8 @@ package final class ImageShards: Sendable {
         /// Where the images are in the archive, and the files of the cache that have them too.
         var index = ShardIndex()
         var files: [CachedFile] = []
+        /// Where the first image with some bytes is, if such are kept once.
+        var firsts: [Digest: First] = [:]
         var stats: ShardStats
         /// Of the lines so far.
         var lines = SHA256()
@@ -45,6 +49,12 @@ package final class ImageShards: Sendable {
         let length: Int
         /// Of its line in the shard.
         let place: Int
+    }
+
+    /// The line that keeps an image, and where it is in the archive.
+    private struct First: Sendable {
+        let key: String
+        let offset: Int
     }
 
     private struct State: Sendable {
@@ -111,11 +121,14 @@ package final class ImageShards: Sendable {
         if let columns { wanted.columns = Self.texts(tableColumns(columns)) }
         if options.form == .webDataset { files.append(name + ".tar") }
         guard options.form != .tables, let known = knownStats(Self.statsName(name)), known.isOfShard(of: wanted),
-            known.count == shard.entries.count, known.successes == images,
+            known.count == shard.entries.count, known.successes + known.duplicates == images,
             columns == nil || known.columns == wanted.columns, files.allSatisfy({ folder.size(of: $0) != nil }),
             self.images == nil || isReplaced(name)
         else { return false }
-        count(shard.number) { $0.images += images }
+        count(shard.number) { tally in
+            tally.images += known.successes
+            tally.duplicates += known.duplicates
+        }
         return true
     }
 
@@ -139,19 +152,30 @@ package final class ImageShards: Sendable {
 
     /// Adds the next line to the shard that was begun.
     /// * `entry`: its image; nil if it has none.
+    /// * `form`: what is said of it.
     /// - Throws: `inputOutput` (74).
     func add(
-        _ entry: CacheEntry?, of line: BatchResults.Line, _ key: String, _ sample: ShardSample
+        _ entry: CacheEntry?, of line: ExportedLine, _ key: String, _ form: ShardForm
     ) throws(PrefetchError) {
         guard var shard = state.withLock({ $0.shard }) else { return }
+        var line = line
+        let first = if let entry { try keeper(of: entry, key, &shard) } else { nil as First? }
+        line.duplicateOf = first?.key
+        let sample = form.sample(line, key)
         shard.stats.add(sample)
-        var text = Array("\(line.url)\n".utf8)
-        for (name, value) in (line.columns ?? [:]).sorted(by: { ByteText($0.key) < ByteText($1.key) }) {
+        var text = Array("\(line.result.url)\n".utf8)
+        for (name, value) in (line.result.columns ?? [:]).sorted(by: { ByteText($0.key) < ByteText($1.key) }) {
             text += Array("\(name)\0\(value.text)\n".utf8)
         }
         text.withUnsafeBytes { shard.lines.update($0) }
-        if let entry, shard.archive != nil { try archive(entry, of: line.index, key, sample, &shard) }
-        try row(entry, sample, &shard)
+        if let entry, shard.archive != nil {
+            if let first {
+                note(entry, of: line.result.index, at: first.offset, &shard)
+            } else {
+                try archive(entry, of: line.result.index, key, sample, &shard)
+            }
+        }
+        try row(first == nil ? entry : nil, sample, &shard)
         state.withLock { [shard] in $0.shard = shard }
     }
 
@@ -166,6 +190,7 @@ package final class ImageShards: Sendable {
         state.withLock { $0.shard = nil }
         count(shard.number) { tally in
             tally.images += shard.stats.successes
+            tally.duplicates += shard.stats.duplicates
             if isKept { tally.kept += 1 }
             if isNew { tally.new += 1 }
         }
@@ -192,6 +217,19 @@ package final class ImageShards: Sendable {
 
     // MARK: A line
 
+    /// The line before that has the image, if such are kept once; the first one is noted.
+    private func keeper(of entry: CacheEntry, _ key: String, _ shard: inout Shard) throws(PrefetchError) -> First? {
+        guard options.added.contains(.duplicateOf) else { return nil }
+        do throws(WebImageError) {
+            let digest = try entry.knownDigest()
+            if let first = shard.firsts[digest] { return first }
+            shard.firsts[digest] = First(key: key, offset: shard.size + TarHeader.blockSize)
+        } catch {
+            throw PrefetchError(.inputOutput, error.message)
+        }
+        return nil
+    }
+
     private func archive(
         _ entry: CacheEntry, of line: Int, _ key: String, _ sample: ShardSample, _ shard: inout Shard
     ) throws(PrefetchError) {
@@ -203,7 +241,7 @@ package final class ImageShards: Sendable {
             shard.size += all.count
         }
         let image = member == ShardOptions.ownMember ? entry.format.fileExtension : member
-        note(entry, of: line, &shard)
+        note(entry, of: line, at: shard.size + TarHeader.blockSize, &shard)
         try write(TarHeader.bytes("\(key).\(image)", size: entry.size), file, name)
         let code = entry.copy(to: file.descriptor)
         guard code == 0 else { throw failed(name, code) }
@@ -244,13 +282,13 @@ package final class ImageShards: Sendable {
 
     // MARK: The cache beside it
 
-    /// Notes where the image that is written next will be.
-    private func note(_ entry: CacheEntry, of line: Int, _ shard: inout Shard) {
+    /// Notes where an image will be in the archive.
+    private func note(_ entry: CacheEntry, of line: Int, at offset: Int, _ shard: inout Shard) {
         guard let images, let record = entry.knownRecord else { return }
         let place = line - shard.first
         let content = record.original == nil ? nil : images.validators(of: entry)?.contentDigest
         shard.index.slots[place] = ShardIndex.Slot(
-            entry.key, offset: shard.size + TarHeader.blockSize, record, contentDigest: content)
+            entry.key, offset: offset, record, contentDigest: content)
         guard !entry.isInShard else { return }
         shard.files.append(CachedFile(key: entry.key, inode: entry.inode, length: entry.size, place: place))
     }
@@ -305,7 +343,11 @@ package final class ImageShards: Sendable {
             if known != nil, !options.replaces { throw ImageFolder.taken("\(path)/\(stats)") }
             known = nil
         }
-        if let known, options.form != .tables, known.successes > shard.stats.successes { return (true, false) }
+        if let known, options.form != .tables,
+            known.successes + known.duplicates > shard.stats.successes + shard.stats.duplicates
+        {
+            return (true, false)
+        }
         var files: [(file: TemporaryFile, name: String)] = []
         if let archive = shard.archive {
             try write(TarHeader.end(shard.size), archive, name)

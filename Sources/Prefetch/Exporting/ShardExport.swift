@@ -15,6 +15,7 @@ package struct ShardExport: Sendable {
     private let shards: ImageShards
     private let form: @Sendable ([TypedColumn]) throws(PrefetchError) -> ShardForm
     private let isNoted: Bool
+    private let hashes: ImageHashes?
 
     /// * `form`: what is said of lines with these columns.
     /// * `isNoted`: whether the batch in Redis says what is written.
@@ -24,6 +25,7 @@ package struct ShardExport: Sendable {
     ) {
         (self.chain, self.queue, self.export, self.shards, self.form) = (chain, queue, export, shards, form)
         self.isNoted = isNoted
+        hashes = shards.options.added.contains(.perceptualHash) ? ImageHashes() : nil
     }
 
     /// Writes all shards; returns what they say of lines.
@@ -152,9 +154,8 @@ package struct ShardExport: Sendable {
         try shards.begin(shard, form.columns)
         var group: [BatchResults.Line] = []
         func add() async throws(PrefetchError) {
-            try await export.exported(group) { [shards] line, entry throws(PrefetchError) in
-                let key = layout.key(shard, at: line.result.index)
-                try shards.add(entry, of: line.result, key, form.sample(line, key))
+            try await export.exported(group, hashes) { [shards] line, entry throws(PrefetchError) in
+                try shards.add(entry, of: line, layout.key(shard, at: line.result.index), form)
             }
             group.removeAll(keepingCapacity: true)
         }

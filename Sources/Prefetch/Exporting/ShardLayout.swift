@@ -90,6 +90,12 @@ package struct ShardOptions: Sendable, Equatable {
         case parquet, jsonl
     }
 
+    /// A column that is made of the images.
+    package enum Added: String, Sendable, CaseIterable {
+        case perceptualHash = "image_phash"
+        case duplicateOf = "duplicate_of"
+    }
+
     /// Lines of a shard, as in img2dataset.
     package static let usualPerShard = 10_000
 
@@ -102,6 +108,8 @@ package struct ShardOptions: Sendable, Equatable {
     package var sidecar: Sidecar?
     /// The kept column with the captions; nil: one that is called as such columns are.
     package var captionColumn: String?
+    /// Columns behind the others, in their order.
+    package var added: [Added] = []
     /// The shards that are written again, of each of which the list has a file; nil: all of the list are written.
     package var numbers: [Int]?
     /// Whether files of other writers are replaced.
@@ -149,6 +157,8 @@ package struct ShardSample: Sendable {
         case failedToDownload = "failed_to_download"
         /// The bytes came, and are no image that is wanted.
         case failedToResize = "failed_to_resize"
+        /// The image is there, of another line of the shard.
+        case duplicate
     }
 
     package var status: Status

@@ -47,9 +47,13 @@ struct ShardStats: Codable, Equatable {
         case .success: successes += 1
         case .failedToDownload: failedToDownload += 1
         case .failedToResize: failedToResize += 1
+        case .duplicate: break
         }
         statusDict[sample.message ?? sample.status.rawValue, default: 0] += 1
     }
+
+    /// Lines whose image another line has.
+    var duplicates: Int { statusDict[ShardSample.Status.duplicate.rawValue] ?? 0 }
 
     var bytes: [UInt8] {
         let encoder = JSONEncoder()

@@ -16,6 +16,8 @@ package struct FoundShards: Sendable {
         package var member: String?
         /// What their tables are.
         package var sidecar: ShardOptions.Sidecar?
+        /// Columns that were added to them.
+        package var added: [ShardOptions.Added] = []
         /// Lines that a shard has at most.
         package var perShard = 0
         /// Images of another size than what was fetched, with one of them.
@@ -66,13 +68,14 @@ package struct FoundShards: Sendable {
                 continue
             }
             let name = ShardLayout.name(number)
-            let rows = try ShardRow.all(of: table)
+            let (rows, added) = try ShardRow.all(of: table)
+            if plan.added.isEmpty { plan.added = added }
             let archive = folder.file(name + ".tar", O_RDONLY)
             defer { if let archive { close(archive) } }
             let images = archive.map { ShardArchive($0).images } ?? [:]
             var missing = 0
             for row in rows {
-                if let image = images[ByteText(row.key)] {
+                if let image = images[ByteText(row.duplicateOf ?? row.key)] {
                     plan.member = plan.member ?? image.ending
                     if let size = row.size, let original = row.original, size != original {
                         plan.resized += 1
@@ -110,7 +113,7 @@ package struct FoundShards: Sendable {
     ) throws(PrefetchError) -> Int {
         guard let table = table(number) else { return 0 }
         let name = ShardLayout.name(number)
-        let rows = try ShardRow.all(of: table)
+        let rows = try ShardRow.all(of: table).rows
         let shard = ShardLayout.Shard(number: number, entries: 0..<rows.count)
         let layout = ShardLayout(perShard: plan.perShard)
         for (place, row) in rows.enumerated() where layout.key(shard, at: place) != row.key {
@@ -130,7 +133,9 @@ package struct FoundShards: Sendable {
         let (rule, coder) = (CacheKeyRule(options), ImageCoder())
         var index = ShardIndex()
         for (place, row) in rows.enumerated() {
-            guard let member = archive.images[ByteText(row.key)], let bytes = archive.bytes(member) else { continue }
+            guard let member = archive.images[ByteText(row.duplicateOf ?? row.key)],
+                let bytes = archive.bytes(member)
+            else { continue }
             do throws(WebImageError) {
                 let info = try bytes.span.withUnsafeBytes { bytes throws(WebImageError) in
                     try coder.verify(bytes, level: options.validate)

@@ -2,11 +2,13 @@ internal import WebImage
 
 /// A row of a shard's table: a line of the list, and what became of it.
 struct ShardRow {
-    /// What img2dataset and this program add to the columns of a list.
-    private static let added = [
+    /// What img2dataset and this program write behind the columns of a list.
+    private static let written = [
         "key", "status", "error_message", "width", "height", "original_width", "original_height", "exif", "sha256",
         "stored_sha256", "md5", "sha512",
     ]
+    /// The last of them, but for what was asked for.
+    private static let last = "stored_sha256"
 
     let key: String
     let url: String
@@ -16,11 +18,14 @@ struct ShardRow {
     let size: PixelSize?, original: PixelSize?
     /// Of what was fetched.
     let contentDigest: Digest?
+    /// The key of the row that has the same image.
+    let duplicateOf: String?
     /// The line again, with the columns that the list had.
     let line: [UInt8]
 
     /// Nil of a row without a key.
-    init?(_ bytes: [UInt8]) {
+    /// * `added`: columns that are none of the list's.
+    init?(_ bytes: [UInt8], _ added: [ShardOptions.Added]) {
         guard let row = JSONLine(bytes), let columns = row.columns, let key = columns["key"] else { return nil }
         func number(_ name: String) -> Int? { columns[name].flatMap { Int($0.text) } }
         func pixels(_ width: String, _ height: String) -> PixelSize? {
@@ -34,7 +39,10 @@ struct ShardRow {
         size = pixels("width", "height")
         original = pixels("original_width", "original_height")
         contentDigest = columns["sha256"].flatMap { Digest(hex: $0.text.lowercased()) }
-        let kept = columns.filter { column in !Self.added.contains { $0.utf8.elementsEqual(column.key.utf8) } }
+        let twin = added.contains(.duplicateOf) ? columns[ShardOptions.Added.duplicateOf.rawValue]?.text ?? "" : ""
+        duplicateOf = twin.isEmpty ? nil : twin
+        let own = Self.written + added.map(\.rawValue)
+        let kept = columns.filter { column in !own.contains { $0.utf8.elementsEqual(column.key.utf8) } }
         var line = Array("{".utf8)
         if !kept.isEmpty {
             line += Array("\"columns\":{".utf8)
@@ -51,11 +59,16 @@ struct ShardRow {
         self.line = line + Array("\"url\":".utf8) + JSONMembers.quoted(url.utf8) + Array("}\n".utf8)
     }
 
-    /// The rows of a table, in the order of their keys.
+    /// The rows of a table, in the order of their keys, and which columns were added to it.
     /// - Throws: `unreadableList` if it cannot be read, or is not of a shard.
-    static func all(of path: String) throws(PrefetchError) -> [ShardRow] {
+    static func all(of path: String) throws(PrefetchError) -> (rows: [ShardRow], added: [ShardOptions.Added]) {
         var options = ListInput.Options()
-        options.keepColumns = try names(of: path)
+        let names = try names(of: path)
+        options.keepColumns = names
+        let behind = names.drop { !$0.utf8.elementsEqual(last.utf8) }
+        let added = ShardOptions.Added.allCases.filter { column in
+            behind.contains { $0.utf8.elementsEqual(column.rawValue.utf8) }
+        }
         let input = try ListInput([path], options: options) { _ in }
         var bytes: [UInt8] = []
         reading: while true {
@@ -68,10 +81,12 @@ struct ShardRow {
         var rows: [ShardRow] = []
         var reader = LineReader(bytes, called: path)
         while let line = try reader.next() {
-            guard let row = ShardRow(line) else { throw notOfShard(path, "line \(reader.lineNumber) has no key") }
+            guard let row = ShardRow(line, added) else {
+                throw notOfShard(path, "line \(reader.lineNumber) has no key")
+            }
             rows.append(row)
         }
-        return rows.sorted { ByteText($0.key) < ByteText($1.key) }
+        return (rows.sorted { ByteText($0.key) < ByteText($1.key) }, added)
     }
 
     /// Its columns besides the URL.

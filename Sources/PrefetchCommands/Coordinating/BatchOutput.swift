@@ -148,7 +148,7 @@ struct BatchOutput: Sendable {
         let writer = ShardExport(chain, queue: queue, export: export, into: shards, isNoted: isAfterRun) {
             columns throws(PrefetchError) in
             let caption = try BatchExport.captionColumn(options.captionColumn, among: columns.map(\.name))
-            let text = ShardText(columns, caption: caption, image: member)
+            let text = ShardText(columns, caption: caption, image: member, added: options.added)
             return ShardForm(text.columns, caption: caption) { text.sample($0, key: $1) }
         }
         return (shards, writer)
@@ -169,6 +169,7 @@ struct BatchOutput: Sendable {
         Console.note(
             "\(shown): \(Wording.count(tally.images, "image")) in \(Wording.count(tally.shards, "shard")), "
                 + "\(Wording.count(tally.new + written)) of them new"
+                + (tally.duplicates > 0 ? "; \(Wording.count(tally.duplicates, "duplicate")) left out" : "")
                 + (caption.map { "; captions from the column \(TerminalText.escaped($0))" } ?? ""))
         if tally.kept > 0 {
             Console.note(
@@ -281,6 +282,8 @@ extension BatchOutput {
                     + (options.captionColumn.map { " --caption-column \(Shell.quoted($0))" } ?? "")
                     + (options.imageMember.map { " --image-member \($0)" } ?? "")
                     + (options.sidecar.map { " --sidecar \($0.rawValue)" } ?? "")
+                    + (options.added.isEmpty
+                        ? "" : " --add-columns \(options.added.map(\.rawValue).joined(separator: ","))")
             }
         }
     }

@@ -114,7 +114,7 @@ struct HealCommand: AsyncParsableCommand {
     private static func options(_ given: ShardOptions, _ plan: FoundShards.Plan) -> ShardOptions {
         var options = given
         (options.perShard, options.imageMember, options.sidecar) = (plan.perShard, plan.member, plan.sidecar)
-        (options.numbers, options.replaces) = (plan.incomplete, true)
+        (options.numbers, options.replaces, options.added) = (plan.incomplete, true, plan.added)
         return options
     }
 

@@ -7,6 +7,7 @@ struct ShardArguments: SettingRecord, SettingGroup {
     var captionColumn: String?
     var imageMember: String?
     var sidecar: ShardOptions.Sidecar?
+    var addColumns: [ShardOptions.Added]?
 
     static let settings: [Setting<ShardArguments>] = [
         Setting("--per-shard", \.perShard, .count(1...10_000_000), "Lines of a shard. (default: 10000)"),
@@ -20,7 +21,25 @@ struct ShardArguments: SettingRecord, SettingGroup {
         Setting(
             "--sidecar", \.sidecar, .choice("format"),
             "Table of a webdataset shard: parquet or jsonl. (default: parquet, if duckdb or pyarrow is there)"),
+        Setting(
+            "--add-columns", \.addColumns, .list("list", added) { $0.map(\.rawValue) },
+            "Columns made of the images: image_phash, a 64-bit pHash; duplicate_of, and each image once in a shard."),
     ]
+
+    /// Columns in their order, whatever that of the names is.
+    private static func added(_ names: [String]) throws(WebImageError) -> [ShardOptions.Added] {
+        let known = ShardOptions.Added.allCases.map(\.rawValue)
+        for name in names where !known.contains(where: { $0.utf8.elementsEqual(name.utf8) }) {
+            throw WebImageError(
+                .invalidConfiguration,
+                "there is no column '\(name)' to add, but \(known.joined(separator: " and "))"
+                    + EditDistance.guess(name, among: known))
+        }
+        guard !names.isEmpty else {
+            throw WebImageError(.invalidConfiguration, "needs \(known.joined(separator: " or "))")
+        }
+        return ShardOptions.Added.allCases.filter { column in names.contains { column.rawValue == $0 } }
+    }
 
     /// * `form`: nil of a format without shards; `offered`: those that the command has.
     /// - Throws: `ValidationError` if the options do not go with it.
@@ -30,6 +49,7 @@ struct ShardArguments: SettingRecord, SettingGroup {
             ("--caption-column", captionColumn != nil, [.webDataset, .parquet, .tables]),
             ("--image-member", imageMember != nil, [.webDataset, .parquet]),
             ("--sidecar", sidecar != nil, [.webDataset]),
+            ("--add-columns", addColumns != nil, [.webDataset, .parquet, .tables]),
         ] as [(String, Bool, [ShardOptions.Form])] where isGiven && !forms.contains(where: { $0 == form }) {
             let names = forms.filter(offered.contains).map(\.rawValue)
             throw ValidationError("\(option) goes with --format \(names.joined(separator: " or "))")
@@ -48,6 +68,7 @@ struct ShardArguments: SettingRecord, SettingGroup {
             }
         }
         (options.captionColumn, options.imageMember, options.sidecar) = (captionColumn, imageMember, sidecar)
+        options.added = addColumns ?? []
         return options
     }
 }

@@ -22,13 +22,16 @@ struct ShardText: Sendable {
     let columns: [TypedColumn]
     private let kept: [(name: String, shown: String)]
     private let captionColumn: String?
+    private let added: [ShardOptions.Added]
 
     /// * `columns`: of the list; `caption`: which of them has the captions.
-    /// * `image`: the name that is that of the images.
-    init(_ columns: [TypedColumn], caption: String?, image: String) {
+    /// * `image`: the name that is that of the images; `added`: columns that are made of them.
+    init(_ columns: [TypedColumn], caption: String?, image: String, added: [ShardOptions.Added]) {
         captionColumn = caption
+        self.added = added
         // SQL does not tell a from A.
-        var taken = Set((Self.own.map(\.name) + [Self.caption, image]).map { $0.lowercased() })
+        let added = added.map { TypedColumn($0.rawValue, .text) }
+        var taken = Set(((Self.own + added).map(\.name) + [Self.caption, image]).map { $0.lowercased() })
         var (kept, typed): ([(name: String, shown: String)], [TypedColumn]) = ([], [])
         for column in columns where caption.map({ !column.name.hasBytes(of: $0) }) ?? true {
             var shown = column.name
@@ -37,7 +40,7 @@ struct ShardText: Sendable {
             typed.append(TypedColumn(shown, column.kind))
         }
         self.kept = kept
-        self.columns = typed + (caption == nil ? [] : [TypedColumn(Self.caption, .text)]) + Self.own
+        self.columns = typed + (caption == nil ? [] : [TypedColumn(Self.caption, .text)]) + Self.own + added
     }
 
     func sample(_ line: ExportedLine, key: String) -> ShardSample {
@@ -59,6 +62,14 @@ struct ShardText: Sendable {
             ("sha256", (original == nil ? image?.sha256 : image?.originalSHA256).map { .string($0) } ?? .null),
             ("stored_sha256", (image?.sha256).map { .string($0) } ?? .null),
         ]
+        for column in added {
+            let text =
+                switch column {
+                case .perceptualHash: image?.perceptualHash
+                case .duplicateOf: line.duplicateOf
+                }
+            members.append((column.rawValue, text.map { .string($0) } ?? .null))
+        }
         return ShardSample(
             status, message, json: Array(JSONText.lines(members).utf8), row: Array(JSONText.object(members).text.utf8),
             caption: caption.map { Array(ShownURL.text($0.text).utf8) })
@@ -72,7 +83,7 @@ struct ShardText: Sendable {
     }
 
     private static func status(_ line: ExportedLine) -> (ShardSample.Status, String?) {
-        if line.image != nil { return (.success, nil) }
+        if line.image != nil { return (line.duplicateOf == nil ? .success : .duplicate, nil) }
         guard let outcome = line.result.outcome else { return (.failedToDownload, "no outcome yet") }
         guard outcome.isSkipped else {
             return (.failedToDownload, line.host.map { "in the cache of \($0)" } ?? "not in the cache any more")

@@ -1,10 +1,11 @@
-"""Kills a publish, a sweep and an export of shards at each of their first system calls, and looks what is left.
+"""Kills a publish, a sweep, an export of shards and a run that writes some at each of their first system calls, and looks what is left.
 
 strace(1) sends SIGKILL when the program enters a call that can change a disk, each of them in turn. Between two of them nothing on the disk
 changes, so these are all the states that a kill at any call can leave. Afterwards nothing may be torn, nothing may lie about, and the same
 command has to finish the work.
 """
 
+import json
 import os
 import pathlib
 import shutil
@@ -55,14 +56,25 @@ class Bench:
     def path(self):
         return pathlib.Path(place(str(self.cache), self.url))
 
-    def litter(self):
-        return [str(found.relative_to(self.cache)) for found in self.cache.rglob(".t-*")] if self.cache.exists() else []
+    def litter(self, cache=None):
+        cache = cache or self.cache
+        return [str(found.relative_to(cache)) for found in cache.rglob(".t-*")] if cache.exists() else []
 
-    def count(self):
+    def sweep(self, names, cache=None):
+        """Removes what lies about, once it is old."""
+        cache = cache or self.cache
+        for name in names:
+            os.utime(cache / name, (0, 0), follow_symlinks=False)
+        run([self.coord, "cache", "gc", "--yes", "--max-size", "1000GB", "--cache", str(cache)])
+        if self.litter(cache):
+            raise AssertionError(f"gc leaves {self.litter(cache)}")
+
+    def count(self, cache=None):
         """Images, all whole; a sentence where one is not."""
-        if not (self.cache / "v1").exists():
+        cache = cache or self.cache
+        if not (cache / "v1").exists():
             return 0
-        verify = run([self.coord, "cache", "verify", "--cache", str(self.cache)])
+        verify = run([self.coord, "cache", "verify", "--cache", str(cache)])
         if verify.returncode != 0 or ", 0 damaged" not in verify.stdout:
             raise AssertionError(f"verify: {verify.stdout}{verify.stderr}")
         return int(verify.stdout.split(" file")[0].split()[-1].replace(",", ""))
@@ -132,11 +144,7 @@ def publish(bench, most, step, mode):
         if again.returncode != 0 or bench.count() != base + 1:
             raise AssertionError(f"call {call}, again: {again.stderr}")
         if left:
-            for name in left:
-                os.utime(bench.cache / name, (0, 0))
-            run([bench.coord, "cache", "gc", "--yes", "--max-size", "1000GB", "--cache", str(bench.cache)])
-            if bench.litter():
-                raise AssertionError(f"call {call}: gc leaves {bench.litter()}")
+            bench.sweep(left)
     kinds = {"new": "a publish that makes the cache", "old": "a publish", "plain": "a publish without unnamed files and attributes"}
     rest = f", {litter} temporary files left for gc" if mode == "plain" else ""
     print(f"{kinds[mode]}: {total} system calls, {len(calls)} of which can change a disk; killed at {killed} of these: {killed - done} times nothing, {done} times the whole file{rest}", flush=True)
@@ -225,6 +233,69 @@ def shards(bench, most, step):
     print(f"an export of a shard that has got an image: {total} system calls, {len(calls)} of which can change a disk; killed at {killed} of these: {whole} times all its files, {litter} temporary names left", flush=True)
 
 
+def own_cache(bench, most, step):
+    """Of a run whose cache lies in its folder of shards: once a shard is written, links take the place of its images. Only the program itself is
+    traced and killed, not its workers."""
+    names = [f"http://h/{number}.png" for number in range(6)]
+    (bench.work / "own.txt").write_text("".join(f"{url}\n" for url in names))
+    template, out, state = (bench.work / name for name in ("own", "shards", "own-state"))
+    cache = out / ".prefetch"
+    for number, url in enumerate(names):
+        # The third has the same bytes as the first, in another shard; the fourth as the third, in the same.
+        bench.image.write_bytes(png.noise(1 if number in (0, 2, 3) else number + 1, 50))
+        run([bench.coord, "cache", "import", str(bench.image), "--url", url, "--cache", str(template / ".prefetch")])
+    words = [
+        bench.coord, "run", str(bench.work / "own.txt"), "--options", "fromCacheOnly", "-q", "-n", "1", "--format", "webdataset", "--sidecar", "jsonl",
+        "--per-shard", "2", "--add-columns", "duplicate_of", "--out", str(out), "--cache", str(cache), "--state", str(state)]
+
+    def prepare():
+        for folder in (out, state):
+            shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(template, out)
+
+    def files():
+        """Without the times."""
+        named = {found.name: found.read_bytes() for found in out.iterdir() if found.is_file() and not found.name.startswith(".")}
+        for name, text in named.items():
+            if name.endswith(".json"):
+                stats = json.loads(text)
+                named[name] = {key: stats[key] for key in ("count", "successes", "status_dict", "lines_sha256", "columns")}
+        return named
+
+    def images():
+        """Files, and links, in the cache."""
+        found = [path for path in (cache / "v1").rglob("*") if not path.match(".t-*") and (path.is_symlink() or path.is_file())]
+        return sum(not path.is_symlink() for path in found), sum(path.is_symlink() for path in found)
+
+    only = ["-b", "execve"]
+    prepare()
+    total, calls = bench.calls(words, only, mark='"00000.tar"')
+    # What its other threads do, too, is in no order.
+    calls = [call for call in calls if call[0] not in ("write", "writev", "fcntl", "exit_group")]
+    new = files()
+    if images() != (0, len(names)):
+        raise AssertionError(f"{images()} files and links")
+    killed, whole, linked, litter = 0, 0, 0, 0
+    for call in calls[:most:step]:
+        prepare()
+        killed += bench.kill(words, call, only)
+        lying = bench.litter(cache)
+        litter += len(lying)
+        left = files()
+        if any(text != new[name] for name, text in left.items()):
+            raise AssertionError(f"call {call}: {sorted(left)}, or torn")
+        whole += len(left) == len(new)
+        linked += images()[1]
+        if bench.count(cache) != len(names):
+            raise AssertionError(f"call {call}: {bench.count(cache)} images")
+        again = run(words)
+        if again.returncode != 0 or files() != new or images() != (0, len(names)) or bench.count(cache) != len(names):
+            raise AssertionError(f"call {call}, again: {again.returncode}, {again.stderr}, {sorted(files())}, {images()}")
+        if lying:
+            bench.sweep(lying, cache)
+    print(f"a run whose cache is in its folder of shards: {total} system calls, {len(calls)} of which can change a disk; killed at {killed} of these: {whole} times all its files, {linked} links, {litter} temporary names left for gc, every image there", flush=True)
+
+
 def main():
     parser = rig.parser("killpoints", __doc__)
     parser.add_argument("--calls", type=rig.positive, default=200, help="how many of each at most")
@@ -238,6 +309,7 @@ def main():
             publish(bench, options.calls, options.step, mode)
         sweep(bench, options.calls, options.step)
         shards(bench, options.calls, options.step)
+        own_cache(bench, options.calls, options.step)
         print("nothing torn, no litter")
         return 0
     except AssertionError as error:

@@ -157,7 +157,8 @@ package final class ImageShards: Sendable {
     func add(
         _ entry: CacheEntry?, of line: ExportedLine, _ key: String, _ form: ShardForm
     ) throws(PrefetchError) {
-        guard var shard = state.withLock({ $0.shard }) else { return }
+        // Taken, not copied: what it has grows with each line.
+        guard var shard = state.withLock({ $0.shard.take() }) else { return }
         var line = line
         let first = if let entry { try keeper(of: entry, key, &shard) } else { nil as First? }
         line.duplicateOf = first?.key

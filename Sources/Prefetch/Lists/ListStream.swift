@@ -239,7 +239,7 @@ package final class ListStream: Sendable {
     // MARK: Reading
 
     /// Calls `body` with each entry from index `first` on, and the byte behind its line, as it comes, until it returns false.
-    /// * `copies`: whether its copy is made.
+    /// * `copies`: whether its copy is made; its entries are without columns then, which jobs have none of.
     /// * `waiting`: called when all that have come were given, and ten times a second while none comes; false ends it.
     /// - Throws: errors of both; `unreadableList` with a line that is none of a list; `stopped` if the task is cancelled.
     func forEach(
@@ -274,7 +274,7 @@ package final class ListStream: Sendable {
                 index += 1
                 var object: JSONLine?
                 if case .entry(let found) = look { object = found }
-                guard index > first, let entry = URLList.entry(line, number: number, object, columns: false)
+                guard index > first, let entry = URLList.entry(line, number: number, object, columns: !copies)
                 else { continue }
                 if try await !body(entry, offset) { return }
             }

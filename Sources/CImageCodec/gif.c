@@ -279,6 +279,8 @@ static bool read_extension(gif_reader *reader) {
         reader->milliseconds = 10 * little_endian_16(block + 2);
         if (block[1] & 1) reader->result->has_alpha = true;
     }
+    // Browsers and Pillow read four bytes in any case, and then find no image.
+    if (*label == 0xF9 && block[0] > 0 && block[0] < 4) return fail(reader, "a graphic control extension that is too short");
     if (*label == 0xFF && block[0] == 11 && memcmp(block + 1, "NETSCAPE2.0", 11) == 0 && block[12] >= 3 && block[13] == 1)
         reader->result->loop_count = little_endian_16(block + 14);
     return true;

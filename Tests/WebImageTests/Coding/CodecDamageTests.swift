@@ -188,6 +188,7 @@ struct CodecDamageTests {
         #expect(warnings(header + good) == [])
         #expect(warnings(header + bad) == ["GIF with an index without a color"])
         #expect(warnings(header + control + bad) == [])
+        #expect(coder.failure(header + [0x21, 0xF9, 3, 0, 0, 0, 0] + good, level: .structure)?.code == .badImageData)
         // A third pixel; and one pixel, then a string of two.
         #expect(warnings(header + image([0x44, 0x80, 0x02])) == ["GIF with more pixels than its size"])
         #expect(warnings(header + image([0x84, 0x0B])) == ["GIF with more pixels than its size"])

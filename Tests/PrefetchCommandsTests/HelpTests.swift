@@ -97,10 +97,11 @@ struct HelpTests {
             "one of auto, tty, plain, json, none"
         ),
         (["run", "x", "--cache"], "--cache <dir> needs a value", "prefetch-coord run -h lists the options"),
+        (["run", "x", "--key"], "--key <file> needs a value", "prefetch-coord run --help lists the options"),
         (["run", "x", "--proxy", "--http2"], "--proxy <url> needs a value", "prefetch-coord run -h lists the options"),
         (
             ["run", "x", "--http2=yes"], "the option '--http2' does not take any value, but 'yes' was specified.",
-            "prefetch-coord run -h lists the options"
+            "prefetch-coord run --help lists the options"
         ),
         (
             ["run", "x", "--max-per-host", "-3"], "--max-per-host is a number of at least 0, not '-3'",

@@ -1,5 +1,6 @@
 internal import ArgumentParser
 internal import Glibc
+internal import PrefetchModel
 
 /// The help of a command: `-h` has the options that most people use, `--help` has every one. Its own options come first.
 package struct HelpPage {
@@ -46,7 +47,7 @@ package struct HelpPage {
         if !arguments.isEmpty { blocks.append(section("Arguments", arguments.map(argument))) }
         blocks += commands(configuration)
         let options = all.filter { !$0.isPositional }
-        let shown = length == .full ? options : options.filter(isShort)
+        let shown = length == .full ? options : options.filter(Self.isShort)
         blocks += optionSections(shown)
         if shown.count < options.count {
             blocks.append("\(path.text) --help lists all \(options.count) options.")
@@ -54,8 +55,17 @@ package struct HelpPage {
         return blocks.joined(separator: "\n\n")
     }
 
-    private func isShort(_ option: CommandOption) -> Bool {
-        option.sectionTitle == nil || option.names.contains(where: Self.essential.contains)
+    private static func isShort(_ option: CommandOption) -> Bool {
+        option.sectionTitle == nil || option.names.contains(where: essential.contains)
+    }
+
+    /// The command that prints the options of which a message names the first.
+    static func command(_ path: CommandPath, for message: String) -> String {
+        let words = message.split { !$0.isLetter && !$0.isNumber && $0 != "-" }
+        let named = words.lazy.compactMap { word in
+            path.options.first { $0.shouldDisplay && $0.names.contains { $0.hasBytes(of: word) } }
+        }
+        return path.text + (named.first.map(isShort) == false ? " --help" : " -h")
     }
 
     // MARK: Blocks

@@ -12,7 +12,7 @@ struct UsageError {
         _ message: String, _ arguments: [String], of root: any ParsableCommand.Type, others: [CommandPath] = []
     ) {
         let path = CommandPath(arguments, of: root)
-        let help = "\(path.text) -h lists the options"
+        let help = "\(HelpPage.command(path, for: message)) lists the options"
         if let name = Self.quoted(message, after: "Unknown option ") {
             self.message = "unknown option \(name)"
             hint = Self.hint(forUnknown: name, path, others) ?? help

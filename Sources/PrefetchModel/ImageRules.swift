@@ -65,7 +65,7 @@ extension ImageRules: SettingRecord {
         Setting(
             "--min-size", \.minSize,
             .wxh(0...sides.upperBound, rule: "is WxH, or a number for both, from 0 (no limit) to \(sides.upperBound)"),
-            "Least size: 256x192, 256 for 256x256, or 256x0.",
+            "Least pixels a side: 256x192, 256 for both, 0 for any.",
             foreign: ["--min-image-size", "--min-width", "--min-height"]),
         Setting(
             "--max-pixels", \.maxPixels, .pixels(pixels), usual: "the most that workers take, 500M",

@@ -34,13 +34,6 @@ struct AddedColumnTests: FolderSuite {
         ] + more
     }
 
-    private func rows(_ number: Int, _ out: String = "out") -> [[String: Any]] {
-        let text = String(decoding: folder.read("\(out)/0000\(number).jsonl") ?? [], as: UTF8.self)
-        return text.split(separator: "\n").compactMap {
-            try? JSONSerialization.jsonObject(with: Data($0.utf8)) as? [String: Any]
-        }
-    }
-
     private func stats(_ number: Int) throws -> [String: Any] {
         let text = Data(try #require(folder.read("out/0000\(number)_stats.json")))
         return try #require(try JSONSerialization.jsonObject(with: text) as? [String: Any])
@@ -62,7 +55,7 @@ struct AddedColumnTests: FolderSuite {
         origin.route("/0.jpg", OriginResponse(status: 500))
         let list = urls()
         try await ran(run(list), exits: 3, says: "22 images in 3 shards, 3 of them new; 2 duplicates left out")
-        let first = rows(0)
+        let first = shardRows(0)
         #expect(text(first, "duplicate_of")[5] == "000002" && text(first, "duplicate_of")[8] == "000007")
         #expect(text(first, "duplicate_of").filter { $0 == "-" }.count == 8)
         let statuses = text(first, "status")
@@ -73,7 +66,7 @@ struct AddedColumnTests: FolderSuite {
         #expect(hashes[5] == hashes[2] && hashes[0] == "-" && hashes[1...].allSatisfy { $0.utf8.count == 16 })
         #expect(Set(hashes).count == 8, "\(hashes)")
         // Of another shard, whose image stays.
-        #expect(text(rows(1), "status")[3] == "success" && text(rows(1), "image_phash")[3] == hashes[2])
+        #expect(text(shardRows(1), "status")[3] == "success" && text(shardRows(1), "image_phash")[3] == hashes[2])
         #expect(try await samples(0) == ["01", "02", "03", "04", "06", "07", "09"].map { "0000\($0)" })
         let stats = try stats(0)
         #expect(
@@ -91,7 +84,8 @@ struct AddedColumnTests: FolderSuite {
         origin.route("/0.jpg", OriginResponse(body: image(3)))
         let late = "22 images in 3 shards, 1 of them new; 3 duplicates left out"
         try await ran(run(list, "out", ["--retry-failed"]), says: late)
-        #expect(rows(0)[3]["duplicate_of"] as? String == "000000" && rows(0)[0]["status"] as? String == "success")
+        #expect(
+            shardRows(0)[3]["duplicate_of"] as? String == "000000" && shardRows(0)[0]["status"] as? String == "success")
     }
 
     @Test("Without the option nothing is added, and a column of the list keeps its name until it is")
@@ -99,11 +93,11 @@ struct AddedColumnTests: FolderSuite {
         let list = urls(",\"image_phash\":\"of the list\"")
         let plain = run(list).filter { $0 != "--add-columns" && $0 != "duplicate_of,image_phash" }
         try await ran(plain + ["--keep-columns", "image_phash"], says: "25 images in 3 shards, 3 of them new")
-        #expect(rows(0)[5]["image_phash"] as? String == "of the list" && rows(0)[5]["duplicate_of"] == nil)
+        #expect(shardRows(0)[5]["image_phash"] as? String == "of the list" && shardRows(0)[5]["duplicate_of"] == nil)
         try await ran(
             run(list, "out", ["--keep-columns", "image_phash"]), says: "23 images in 3 shards, 3 of them new")
-        #expect(rows(0)[5]["list_image_phash"] as? String == "of the list")
-        #expect((rows(0)[5]["image_phash"] as? String)?.utf8.count == 16)
+        #expect(shardRows(0)[5]["list_image_phash"] as? String == "of the list")
+        #expect((shardRows(0)[5]["image_phash"] as? String)?.utf8.count == 16)
     }
 
     @Test("In a folder with its cache a duplicate is found where the first one is")
@@ -140,13 +134,13 @@ struct AddedColumnTests: FolderSuite {
         try await ran(run(urls()), exits: 3, says: "22 images in 3 shards")
         origin.route("/3.jpg", OriginResponse(body: image(3)))
         let requests = origin.requestCount()
-        let before = rows(0)
+        let before = shardRows(0)
         let heal = ["heal", folder.path("out"), "--allow-net", "127.0.0.0/8", "-n", "1", "--yes"]
         try await ran(heal + ["--dry-run"], says: "3 shards of 25 lines, 1 of them without an image, in 1 shard")
         try await ran(heal + ["--add-columns", "image_phash"], exits: 64, says: "and no --add-columns")
         try await ran(heal, says: "8 images in 1 shard, 1 of them new; 2 duplicates left out")
         #expect(origin.requestCount() == requests + 1)
-        for (old, new) in zip(before, rows(0)) where old["status"] as? String != "failed_to_download" {
+        for (old, new) in zip(before, shardRows(0)) where old["status"] as? String != "failed_to_download" {
             #expect(NSDictionary(dictionary: old) == NSDictionary(dictionary: new))
         }
         try await ran(heal, says: "nothing is missing")

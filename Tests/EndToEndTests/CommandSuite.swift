@@ -1,3 +1,4 @@
+import Foundation
 import Glibc
 import TestSupport
 import Testing
@@ -72,6 +73,14 @@ extension FolderSuite {
     /// Writes lines and returns the path of their file.
     func list(_ lines: [String], _ name: String = "urls.txt") -> String {
         write(lines.map { $0 + "\n" }.joined(), name)
+    }
+
+    /// The rows of a shard's table, which is of JSON.
+    func shardRows(_ number: Int, of out: String = "out") -> [[String: Any]] {
+        let text = String(decoding: folder.read("\(out)/0000\(number).jsonl") ?? [], as: UTF8.self)
+        return text.split(separator: "\n").compactMap {
+            try? JSONSerialization.jsonObject(with: Data($0.utf8)) as? [String: Any]
+        }
     }
 
     /// A line of a shell that has ended, in the folder.

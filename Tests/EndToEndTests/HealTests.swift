@@ -18,13 +18,6 @@ struct HealTests: FolderSuite {
         GeneratedImage.jpeg(seed: UInt64(index), width: 60 + index, height: 40)
     }
 
-    private func rows(_ number: Int) -> [[String: Any]] {
-        let text = String(decoding: folder.read("out/0000\(number).jsonl") ?? [], as: UTF8.self)
-        return text.split(separator: "\n").compactMap {
-            try? JSONSerialization.jsonObject(with: Data($0.utf8)) as? [String: Any]
-        }
-    }
-
     private func heal(_ more: [String] = []) -> [String] {
         ["heal", folder.path("out"), "--allow-net", "127.0.0.0/8", "-n", "1"] + more
     }
@@ -56,7 +49,7 @@ struct HealTests: FolderSuite {
         for index in 10..<20 { origin.route("/\(index).jpg", OriginResponse(body: image(index))) }
         try await write(isForeign: isForeign)
         let requests = origin.requestCount()
-        let before = (0..<3).map { rows($0) }
+        let before = (0..<3).map { shardRows($0) }
         let text = "3 shards of 25 lines, 3 of them without an image, in 3 shards"
         let plan = try await ran(heal(["--dry-run"]), says: text)
         #expect(plan.stderr.contains("3  httpError 500") && origin.requestCount() == requests, "\(plan.stderr)")
@@ -69,7 +62,7 @@ struct HealTests: FolderSuite {
         try await ran(heal(["--yes"]), says: "25 images in 3 shards, 3 of them new")
         #expect(origin.requestCount() == requests + 3)
         for number in 0..<3 {
-            let after = rows(number)
+            let after = shardRows(number)
             #expect(after.count == before[number].count)
             for (old, new) in zip(before[number], after) {
                 for name in ["url", "key", "caption", "score"] {
@@ -117,7 +110,9 @@ struct HealTests: FolderSuite {
         #expect(origin.requestCount() == requests)
         try await ran(heal(["--yes", "--resize", "32"]), says: "25 images in 3 shards")
         #expect(origin.requestCount() == requests + 3)
-        let sizes = (0..<3).flatMap { rows($0) }.map { ($0["width"] as? Int ?? 0, $0["original_width"] as? Int ?? 0) }
+        let sizes = (0..<3).flatMap { shardRows($0) }.map {
+            ($0["width"] as? Int ?? 0, $0["original_width"] as? Int ?? 0)
+        }
         #expect(sizes.allSatisfy { $0.0 == 32 && $0.1 >= 60 }, "\(sizes)")
     }
 

@@ -26,7 +26,7 @@ struct ShardRow {
     /// Nil of a row without a key.
     /// * `added`: columns that are none of the list's.
     init?(_ bytes: [UInt8], _ added: [ShardOptions.Added]) {
-        guard let row = JSONLine(bytes), let columns = row.columns, let key = columns["key"] else { return nil }
+        guard let row = JSONLine.read(bytes), let columns = row.columns, let key = columns["key"] else { return nil }
         func number(_ name: String) -> Int? { columns[name].flatMap { Int($0.text) } }
         func pixels(_ width: String, _ height: String) -> PixelSize? {
             guard let width = number(width), let height = number(height), width > 0, height > 0 else { return nil }

@@ -63,9 +63,9 @@ struct CSVReader {
             if end > place {
                 size += end - place
                 if size > longest { throw tooLong }
-                record.bytes += bytes[place..<end]
+                bytes[place..<end].withUnsafeBufferPointer { record.bytes += $0 }
                 if state == .quoted {
-                    line += bytes[place..<end].count { $0 == UInt8(ascii: "\n") }
+                    line += bytes[place..<end].count(of: UInt8(ascii: "\n"))
                 } else {
                     state = .plain
                 }
@@ -90,9 +90,9 @@ struct CSVReader {
             (first, second) = (separator, UInt8(ascii: "\n"))
         case .start, .quote: return place
         }
-        var end = place
-        while end < bytes.endIndex, bytes[end] != first, bytes[end] != second { end += 1 }
-        return end
+        return bytes[place...].withUnsafeBufferPointer { text in
+            place + (text.firstIndex { $0 == first || $0 == second } ?? text.count)
+        }
     }
 
     private mutating func step(

@@ -33,14 +33,19 @@ enum ImportedLine {
             lines += before
             JSONMembers.quote(repairing: cell(column), into: &lines)
         }
-        lines += Array((form.values.isEmpty ? "{" : "},").utf8)
+        lines.append(form.values.isEmpty ? UInt8(ascii: "{") : UInt8(ascii: "}"))
+        if !form.values.isEmpty { lines.append(UInt8(ascii: ",")) }
         if !sha256.isEmpty {
-            lines += Array("\"sha256\":".utf8)
+            lines += sha256Name
             JSONMembers.quote(repairing: sha256, into: &lines)
             lines.append(UInt8(ascii: ","))
         }
-        lines += Array("\"url\":".utf8)
+        lines += urlName
         JSONMembers.quote(repairing: url, into: &lines)
-        lines += [UInt8(ascii: "}"), UInt8(ascii: "\n")]
+        lines += lineEnd
     }
+
+    private static let sha256Name = Array("\"sha256\":".utf8)
+    private static let urlName = Array("\"url\":".utf8)
+    private static let lineEnd = Array("}\n".utf8)
 }

@@ -4,21 +4,21 @@ internal import WebImage
 /// One line of a list of JSON objects: `{"url":"https://…","options":["refreshCached"],"headers":{"Referer":"…"},"sha256":"…",
 /// "mirrors":["https://…"],"rules":{"min_size":200}}`. Only the URL is required. A member whose name is nearly one of these refuses the list; others are reported,
 /// and stay in the list.
-struct JSONLine: Decodable {
+final class JSONLine: Decodable {
     static let members = ["url", "options", "headers", "sha256", "mirrors", "rules", "columns"]
 
-    var url: String?
-    var options: [String]?
-    var headers: [String: String]?
-    var sha256: String?
-    var mirrors: [String]?
+    private(set) var url: String?
+    private var options: [String]?
+    private var headers: [String: String]?
+    private var sha256: String?
+    private var mirrors: [String]?
     /// Rules of ``RuleMembers``.
-    var rules: [String: JSONValue]?
+    private var rules: [String: JSONValue]?
     private var kept = Kept.nothing
     /// The member that has the URL: `url`, or what it is called instead.
-    var urlMember = "url"
+    private(set) var urlMember = "url"
     /// Unknown members, sorted.
-    var others: [String] = []
+    private(set) var others: [String] = []
 
     /// What has the values for manifests, which are made when they are asked for.
     private enum Kept {
@@ -76,7 +76,7 @@ struct JSONLine: Decodable {
         }
     }
 
-    private mutating func noteOthers(_ names: some Sequence<String>) {
+    private func noteOthers(_ names: some Sequence<String>) {
         others = names.filter { !Self.isMember($0) && !$0.hasBytes(of: urlMember) && !isKept($0) }.sorted()
     }
 
@@ -93,58 +93,98 @@ struct JSONLine: Decodable {
     static func isMember(_ name: String) -> Bool { members.contains { $0.hasBytes(of: name) } }
 
     /// Without Foundation's decoder, which takes twenty times as long; nil if there is more than a URL, a digest and columns.
-    private init?(plain members: JSONMembers) {
-        guard let member = Self.urlMember(members) else { return nil }
-        var others: [JSONMembers.Member] = []
-        for member in members.members {
-            if members.isCalled("sha256", member) {
-                guard let text = members.string(member) else { return nil }
-                sha256 = text
-            } else if members.isCalled("columns", member) {
-                guard let object = members.object(member) else { return nil }
-                kept = .object(object)
-            } else if !members.isCalled("url", member) {
-                others.append(member)
-            }
+    private init?(_ members: JSONMembers, by plan: Plan) {
+        func text(_ place: Int) -> String? { members.string(members.members[place]) }
+        urlMember = plan.urlMember
+        if let place = plan.url {
+            guard let text = text(place) else { return nil }
+            url = text
         }
-        url = member.url
-        if let name = member.name { urlMember = name }
-        guard !others.isEmpty else { return }
-        if case .nothing = kept, let place = TableColumns.caption(members.names),
-            case let caption = members.members[place], let text = members.string(caption)
-        {
-            kept = .caption(name: members.name(caption), text: text)
+        if let place = plan.sha256 {
+            guard let text = text(place) else { return nil }
+            sha256 = text
         }
-        noteOthers(others.map { members.name($0) })
+        others = plan.others.map(\.name)
+        if let place = plan.columns {
+            guard let object = members.object(members.members[place]) else { return nil }
+            kept = .object(object)
+            guard !others.isEmpty else { return }
+            others = plan.others.filter { other in !object.members.contains { object.isCalled(other.bytes, $0) } }
+                .map(\.name)
+        } else if let (place, name) = plan.caption {
+            guard let text = text(place) else { return nil }
+            kept = .caption(name: name, text: text)
+        }
     }
 
-    /// The member with the URL of an object that has no more than a URL, a digest and columns; nil of another, and of one whose `url` is no text.
-    /// * `name`: nil: `url`, or none.
-    static func urlMember(_ members: JSONMembers) -> (name: String?, url: String?)? {
-        let settings: [StaticString] = ["options", "headers", "mirrors", "rules"]
-        guard !members.members.contains(where: { member in settings.contains { members.isCalled($0, member) } }) else {
-            return nil
+    /// What is where in lines of one shape.
+    struct Plan {
+        let shape: JSONMembers.Shape
+        fileprivate let url: Int?, sha256: Int?, columns: Int?
+        fileprivate let caption: (place: Int, name: String)?
+        fileprivate let urlMember: String
+        /// Unknown members, sorted.
+        fileprivate let others: [(name: String, bytes: [UInt8])]
+
+        /// Nil if there is more than a URL, a digest and columns, or one of these is of the wrong kind.
+        fileprivate init?(_ members: JSONMembers) {
+            func place(_ name: StaticString) -> Int? { members.members.firstIndex { members.isCalled(name, $0) } }
+            let settings: [StaticString] = ["options", "headers", "mirrors", "rules"]
+            let found = JSONLine.urlPlace(members)
+            if case .odd = found { return nil }
+            guard !settings.contains(where: { place($0) != nil }) else { return nil }
+            func isOf(_ kind: JSONMembers.Kind, _ place: Int) -> Bool { members.members[place].kind == kind }
+            (sha256, columns) = (place("sha256"), place("columns"))
+            if let sha256, !isOf(.string, sha256) { return nil }
+            if let columns, !isOf(.object, columns) { return nil }
+            let names = members.names
+            (shape, url) = (members.shape, found.place)
+            let urlMember = found.place.map { names[$0] } ?? "url"
+            self.urlMember = urlMember
+            var caption = columns == nil ? TableColumns.caption(names) : nil
+            if let place = caption, !isOf(.string, place) { caption = nil }
+            self.caption = caption.map { ($0, names[$0]) }
+            others = names.indices
+                .filter { !JSONLine.isMember(names[$0]) && !names[$0].hasBytes(of: urlMember) && $0 != caption }
+                .map { names[$0] }.sorted().map { ($0, Array($0.utf8)) }
         }
-        if let member = members["url"] { return members.string(member).map { (nil, $0) } }
-        let names = members.names.sorted()
-        for place in URLColumn.places(in: names) {
-            guard let text = members[names[place]].flatMap({ members.string($0) }) else { continue }
-            return (names[place], text)
+    }
+
+    enum URLPlace {
+        case at(Int), nowhere
+        /// Its `url` is no text.
+        case odd
+
+        var place: Int? { if case .at(let place) = self { place } else { nil } }
+    }
+
+    /// Where the member with the URL is.
+    static func urlPlace(_ members: JSONMembers) -> URLPlace {
+        if let place = members.members.firstIndex(where: { members.isCalled("url", $0) }) {
+            return members.members[place].kind == .string ? .at(place) : .odd
         }
-        return (nil, nil)
+        let names = members.names
+        let sorted = names.indices.sorted { names[$0] < names[$1] }
+        let places = URLColumn.places(in: sorted.map { names[$0] }).map { sorted[$0] }
+        return places.first { members.members[$0].kind == .string }.map { .at($0) } ?? .nowhere
     }
 
     /// Whether a line is meant as JSON: no URL begins with a brace.
     static func isOne(_ line: [UInt8]) -> Bool { line.first == UInt8(ascii: "{") }
 
     /// Nil if the line is not such an object; the URL may be missing.
-    init?(_ line: [UInt8]) {
-        if let members = JSONMembers(line), let plain = JSONLine(plain: members) {
-            self = plain
-            return
+    static func read(_ line: [UInt8]) -> JSONLine? {
+        var plan: Plan?
+        return read(line, &plan)
+    }
+
+    /// * `plan`: that of the line before.
+    static func read(_ line: [UInt8], _ plan: inout Plan?) -> JSONLine? {
+        if let members = JSONMembers(line) {
+            if plan.map({ members.has($0.shape) }) != true { plan = Plan(members) }
+            if let plan, let plain = JSONLine(members, by: plan) { return plain }
         }
-        guard let read = Self.decode(JSONLine.self, line) else { return nil }
-        self = read
+        return decode(JSONLine.self, line)
     }
 
     /// Nil if the line is not an object.

@@ -1,3 +1,4 @@
+internal import Glibc
 internal import PrefetchModel
 
 /// The members of an object on one line (RFC 8259), by their bytes: what rows of tables and of `json.dumps` are. Nil for anything odd, on which
@@ -27,21 +28,24 @@ struct JSONMembers {
 
     /// * `range`: of the object in a line that is UTF-8.
     private init?(_ line: [UInt8], _ range: Range<Int>) {
-        bytes = line
-        var scanner = JSONScanner(line, range)
+        guard let found = line.withUnsafeBufferPointer({ Self.members(of: $0, range) }) else { return nil }
+        (bytes, members) = (line, found)
+        guard hasSoundNames else { return nil }
+    }
+
+    private static func members(of bytes: UnsafeBufferPointer<UInt8>, _ range: Range<Int>) -> [Member]? {
+        var scanner = JSONScanner(bytes, range)
         var members: [Member] = []
         members.reserveCapacity(8)
         let isObject = scanner.object { scanner, name in
             scanner.skipBlanks()
             let start = scanner.place
-            guard let kind = scanner.value(depth: Self.deepest) else { return false }
+            guard let kind = scanner.value(depth: deepest) else { return false }
             members.append(Member(name: name, range: start..<scanner.place, kind: kind))
             return true
         }
         scanner.skipBlanks()
-        guard isObject, scanner.place == range.upperBound else { return nil }
-        self.members = members
-        guard hasSoundNames else { return nil }
+        return isObject && scanner.place == range.upperBound ? members : nil
     }
 
     /// Whether each name is a text, and is there once.
@@ -50,9 +54,46 @@ struct JSONMembers {
             let names = Set(members.compactMap { Self.text(bytes, $0.name).map { ByteText($0) } })
             return names.count == members.count
         }
-        return members.indices.allSatisfy { place in
-            let name = bytes[members[place].name]
-            return !members[..<place].contains { $0.name.count == name.count && bytes[$0.name].elementsEqual(name) }
+        return bytes.withUnsafeBytes { bytes in
+            members.indices.allSatisfy { place in
+                let name = UnsafeRawBufferPointer(rebasing: bytes[members[place].name])
+                return !members[..<place].contains { Self.same(UnsafeRawBufferPointer(rebasing: bytes[$0.name]), name) }
+            }
+        }
+    }
+
+    private static func same(_ left: UnsafeRawBufferPointer, _ right: UnsafeRawBufferPointer) -> Bool {
+        guard left.count == right.count else { return false }
+        guard let first = left.baseAddress, let second = right.baseAddress else { return true }
+        return memcmp(first, second, left.count) == 0
+    }
+
+    /// The names of a line in their order, and of which kinds the values are: those of all lines, in most lists.
+    struct Shape {
+        fileprivate let members: [(name: Range<Int>, kind: Kind)]
+        fileprivate let names: [UInt8]
+    }
+
+    var shape: Shape {
+        var (shapes, names): ([(Range<Int>, Kind)], [UInt8]) = ([], [])
+        for member in members {
+            shapes.append((names.count..<(names.count + member.name.count), member.kind))
+            names += bytes[member.name]
+        }
+        return Shape(members: shapes, names: names)
+    }
+
+    func has(_ shape: Shape) -> Bool {
+        guard members.count == shape.members.count else { return false }
+        return bytes.withUnsafeBytes { bytes in
+            shape.names.withUnsafeBytes { names in
+                zip(members, shape.members).allSatisfy { member, other in
+                    member.kind == other.kind
+                        && Self.same(
+                            UnsafeRawBufferPointer(rebasing: bytes[member.name]),
+                            UnsafeRawBufferPointer(rebasing: names[other.name]))
+                }
+            }
         }
     }
 
@@ -73,7 +114,10 @@ struct JSONMembers {
 
     private func isCalled(_ name: UnsafeRawBufferPointer, _ member: Member) -> Bool {
         guard !isEscaped(member.name) else { return self.name(member).utf8.elementsEqual(name) }
-        return member.name.count == name.count + 2 && bytes[member.name.dropFirst().dropLast()].elementsEqual(name)
+        return bytes.withUnsafeBytes {
+            Self.same(
+                UnsafeRawBufferPointer(rebasing: $0[(member.name.lowerBound + 1)..<(member.name.upperBound - 1)]), name)
+        }
     }
 
     subscript(name: StaticString) -> Member? { members.first { isCalled(name, $0) } }
@@ -94,10 +138,12 @@ struct JSONMembers {
     }
 
     private func isPlain(_ name: Range<Int>) -> Bool {
-        bytes[name].allSatisfy { $0 < 0x80 && $0 != UInt8(ascii: "\\") }
+        bytes.withUnsafeBufferPointer { bytes in
+            name.allSatisfy { bytes[$0] < 0x80 && bytes[$0] != UInt8(ascii: "\\") }
+        }
     }
 
-    private func isEscaped(_ range: Range<Int>) -> Bool { bytes[range].contains(UInt8(ascii: "\\")) }
+    private func isEscaped(_ range: Range<Int>) -> Bool { bytes[range].place(of: UInt8(ascii: "\\")) != nil }
 
     /// The values of an object of ``object(_:)``.
     var columns: [String: ColumnValue] {
@@ -126,12 +172,15 @@ struct JSONMembers {
 
     /// Appends UTF-8 as a string of JSON.
     static func quote(_ text: ArraySlice<UInt8>, into out: inout [UInt8]) {
+        text.withUnsafeBufferPointer { quote($0, into: &out) }
+    }
+
+    private static func quote(_ text: UnsafeBufferPointer<UInt8>, into out: inout [UInt8]) {
         out.append(UInt8(ascii: "\""))
-        var start = text.startIndex
-        for place in text.indices {
+        var start = 0
+        while case let place = text.endOfText(from: start, to: text.count), place < text.count {
             let byte = text[place]
-            guard byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") else { continue }
-            out += text[start..<place]
+            out += UnsafeBufferPointer(rebasing: text[start..<place])
             start = place + 1
             switch byte {
             case UInt8(ascii: "\n"): out += Array("\\n".utf8)
@@ -143,15 +192,15 @@ struct JSONMembers {
             default: out += [UInt8(ascii: "\\"), byte]
             }
         }
-        out += text[start...]
+        out += UnsafeBufferPointer(rebasing: text[start...])
         out.append(UInt8(ascii: "\""))
     }
 
     /// What is between the quotes of a range.
     private static func text(_ bytes: [UInt8], _ range: Range<Int>) -> String? {
         let inner = bytes[(range.lowerBound + 1)..<(range.upperBound - 1)]
-        guard let first = inner.firstIndex(of: UInt8(ascii: "\\")) else {
-            return String(decoding: inner, as: UTF8.self)
+        guard let first = inner.place(of: UInt8(ascii: "\\")) else {
+            return inner.withUnsafeBufferPointer { String(decoding: $0, as: UTF8.self) }
         }
         var out = Array(inner[..<first])
         var index = first
@@ -192,127 +241,5 @@ struct JSONMembers {
             let scalar = UnicodeScalar(0x10000 + (first - 0xD800) << 10 + (second - 0xDC00))
         else { return nil }
         return (scalar, index + 12)
-    }
-}
-
-/// Walks over a text of JSON, and checks its grammar.
-struct JSONScanner {
-    private let bytes: [UInt8]
-    private let end: Int
-    private(set) var place: Int
-
-    /// * `range`: of the text.
-    init(_ bytes: [UInt8], _ range: Range<Int>) {
-        (self.bytes, place, end) = (bytes, range.lowerBound, range.upperBound)
-    }
-
-    private var next: UInt8? { place < end ? bytes[place] : nil }
-
-    mutating func skipBlanks() {
-        while let byte = next, byte == 0x20 || byte == 0x09 || byte == 0x0A || byte == 0x0D { place += 1 }
-    }
-
-    private mutating func take(_ byte: UInt8) -> Bool {
-        guard next == byte else { return false }
-        place += 1
-        return true
-    }
-
-    /// An object; `member` gets the range of each name with its quotes, and has to walk over the value.
-    mutating func object(_ member: (inout JSONScanner, Range<Int>) -> Bool) -> Bool {
-        skipBlanks()
-        guard take(UInt8(ascii: "{")) else { return false }
-        skipBlanks()
-        if take(UInt8(ascii: "}")) { return true }
-        while true {
-            skipBlanks()
-            let start = place
-            guard string() else { return false }
-            let name = start..<place
-            skipBlanks()
-            guard take(UInt8(ascii: ":")), member(&self, name) else { return false }
-            skipBlanks()
-            if take(UInt8(ascii: "}")) { return true }
-            guard take(UInt8(ascii: ",")) else { return false }
-        }
-    }
-
-    /// Any value; nil if there is none.
-    mutating func value(depth: Int) -> JSONMembers.Kind? {
-        skipBlanks()
-        switch next {
-        case UInt8(ascii: "\""): return string() ? .string : nil
-        case UInt8(ascii: "{"):
-            return depth > 0 && object({ scanner, _ in scanner.value(depth: depth - 1) != nil }) ? .object : nil
-        case UInt8(ascii: "["): return depth > 0 && array(depth - 1) ? .array : nil
-        case UInt8(ascii: "t"): return word("true") ? .literal : nil
-        case UInt8(ascii: "f"): return word("false") ? .literal : nil
-        case UInt8(ascii: "n"): return word("null") ? .null : nil
-        default: return number() ? .number : nil
-        }
-    }
-
-    private mutating func array(_ depth: Int) -> Bool {
-        place += 1
-        skipBlanks()
-        if take(UInt8(ascii: "]")) { return true }
-        while value(depth: depth) != nil {
-            skipBlanks()
-            if take(UInt8(ascii: "]")) { return true }
-            guard take(UInt8(ascii: ",")) else { return false }
-        }
-        return false
-    }
-
-    private mutating func word(_ word: StaticString) -> Bool {
-        let isThere = word.withUTF8Buffer { bytes[place..<end].starts(with: $0) }
-        if isThere { place += word.utf8CodeUnitCount }
-        return isThere
-    }
-
-    /// A string, whose escapes are right but for halves of characters.
-    private mutating func string() -> Bool {
-        guard take(UInt8(ascii: "\"")) else { return false }
-        while true {
-            // The text up to what means something.
-            var place = place
-            while place < end, case let byte = bytes[place], byte >= 0x20, byte != UInt8(ascii: "\""),
-                byte != UInt8(ascii: "\\")
-            {
-                place += 1
-            }
-            self.place = place
-            if take(UInt8(ascii: "\"")) { return true }
-            guard take(UInt8(ascii: "\\")), let escaped = next else { return false }
-            self.place += 1
-            if escaped == UInt8(ascii: "u") {
-                let digits = bytes[self.place..<min(self.place + 4, end)]
-                guard digits.count == 4, digits.allSatisfy(Self.isHex) else { return false }
-                self.place += 4
-            } else if !"\"\\/bfnrt".utf8.contains(escaped) {
-                return false
-            }
-        }
-    }
-
-    private static func isHex(_ byte: UInt8) -> Bool {
-        isDigit(byte) || (UInt8(ascii: "a")...UInt8(ascii: "f")).contains(byte | 0x20)
-    }
-
-    private static func isDigit(_ byte: UInt8) -> Bool { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) }
-
-    private mutating func number() -> Bool {
-        _ = take(UInt8(ascii: "-"))
-        guard take(UInt8(ascii: "0")) || digits() else { return false }
-        if take(UInt8(ascii: ".")) { guard digits() else { return false } }
-        guard take(UInt8(ascii: "e")) || take(UInt8(ascii: "E")) else { return true }
-        _ = take(UInt8(ascii: "-")) || take(UInt8(ascii: "+"))
-        return digits()
-    }
-
-    private mutating func digits() -> Bool {
-        let start = place
-        while let byte = next, Self.isDigit(byte) { place += 1 }
-        return place > start
     }
 }

@@ -85,7 +85,7 @@ struct LineReader: ~Copyable {
         var searched = start
         lineOffset = base + start
         while true {
-            if let newline = newline(in: searched..<end) {
+            if let newline = buffer[searched..<end].place(of: UInt8(ascii: "\n")) {
                 lineNumber += 1
                 defer { start = newline + 1 }
                 return try trimmed(start..<newline)
@@ -108,15 +108,6 @@ struct LineReader: ~Copyable {
                 start = 0
             }
             try fill()
-        }
-    }
-
-    private func newline(in range: Range<Int>) -> Int? {
-        buffer.withUnsafeBytes { bytes in
-            guard let first = bytes.baseAddress, let found = memchr(first + range.lowerBound, 0x0A, range.count) else {
-                return nil
-            }
-            return UnsafeRawPointer(found) - first
         }
     }
 

@@ -12,6 +12,7 @@ struct ListChecks: Sendable {
     private(set) var lineOptions: WebImageOptions = []
     private(set) var unknownMembers = UnknownMembers()
     private var known: Set<ByteText> = []
+    private var plan: JSONLine.Plan?
 
     /// Whether so many entries were read that it would have shown a URL.
     var isNoList: Bool { total >= Self.fewest && !hasURLs }
@@ -22,7 +23,7 @@ struct ListChecks: Sendable {
     @discardableResult
     mutating func add(_ line: [UInt8], number: Int, _ format: ListFormat) throws(PrefetchError) -> JSONLine? {
         total += 1
-        let object = JSONLine.isOne(line) ? JSONLine(line) : nil
+        let object = JSONLine.isOne(line) ? JSONLine.read(line, &plan) : nil
         if let objection = format.objection(to: line, object, number: number, known: &known) { throw objection }
         if let object {
             if let settings = try? object.settings() { lineOptions.formUnion(settings.options) }

@@ -7,6 +7,8 @@ struct ListMembers {
     /// Of the current line.
     private var number = 1
     private let name: String
+    /// That of the line before.
+    private var lastPlan: Plan?
 
     /// * `name`: what the list is called in messages.
     init(_ kept: [String], of name: String = "the list") {
@@ -20,7 +22,7 @@ struct ListMembers {
         _ bytes: ArraySlice<UInt8>, _ body: ([UInt8]) throws(PrefetchError) -> Void
     ) throws(PrefetchError) {
         var rest = bytes
-        while let end = rest.firstIndex(of: UInt8(ascii: "\n")) {
+        while let end = rest.place(of: UInt8(ascii: "\n")) {
             try add(rest[...end], body)
             rest = rest[(end + 1)...]
         }
@@ -65,7 +67,7 @@ struct ListMembers {
 
     private mutating func withFoundation(_ line: [UInt8]) -> [UInt8]? {
         guard var object = JSONLine.object(line) else { return nil }
-        let url = JSONLine(line)?.urlMember
+        let url = JSONLine.read(line)?.urlMember
         var columns: [String: JSONValue] = [:]
         if case .object(let known) = object["columns"] { columns = known }
         let names = Array(object.keys)
@@ -82,22 +84,35 @@ struct ListMembers {
         return JSONValue.object(object).encoded.map { $0 + [UInt8(ascii: "\n")] }
     }
 
-    /// Without Foundation's coders; nil of a line that is odd, or has columns already.
-    private mutating func plain(_ line: [UInt8]) -> [UInt8]? {
-        guard let members = JSONMembers(line), members["columns"] == nil, let url = Self.urlMember(members, line) else {
-            return nil
-        }
-        let caption = TableColumns.caption(members.names)
+    /// Where the members of lines of one shape go.
+    private struct Plan {
+        let shape: JSONMembers.Shape
+        let columns: [Int], others: [Int]
+    }
+
+    /// Nil of lines that have columns already.
+    private mutating func plan(_ members: JSONMembers) -> Plan? {
+        let url = JSONLine.urlPlace(members)
+        if case .odd = url { return nil }
+        guard members["columns"] == nil else { return nil }
+        let names = members.names
+        let caption = TableColumns.caption(names)
         var (columns, others): ([Int], [Int]) = ([], [])
         for (place, member) in members.members.enumerated() {
             let index = kept.firstIndex { members.isCalled($0.bytes, member) }
             if let index { found[index] = true }
             let isColumn = index != nil || place == caption
             if isColumn { columns.append(place) }
-            if !isColumn || members.isCalled(url, member) || JSONLine.isMember(members.name(member)) {
-                others.append(place)
-            }
+            if !isColumn || place == url.place || JSONLine.isMember(names[place]) { others.append(place) }
         }
+        return Plan(shape: members.shape, columns: columns, others: others)
+    }
+
+    /// Without Foundation's coders; nil of a line that is odd, or has columns already.
+    private mutating func plain(_ line: [UInt8]) -> [UInt8]? {
+        guard let members = JSONMembers(line) else { return nil }
+        if lastPlan.map({ members.has($0.shape) }) != true { lastPlan = plan(members) }
+        guard let plan = lastPlan else { return nil }
         var out: [UInt8] = []
         out.reserveCapacity(line.count + 20)
         func write(_ places: [Int], after opening: StaticString) {
@@ -109,18 +124,13 @@ struct ListMembers {
                 out += members.raw(members.members[place])
             }
         }
-        if columns.isEmpty {
-            write(others, after: "{")
+        if plan.columns.isEmpty {
+            write(plan.others, after: "{")
         } else {
-            write(columns, after: "{\"columns\":{")
-            write(others, after: "}")
+            write(plan.columns, after: "{\"columns\":{")
+            write(plan.others, after: "}")
         }
         out += [UInt8(ascii: "}"), UInt8(ascii: "\n")]
         return out
-    }
-
-    private static func urlMember(_ members: JSONMembers, _ line: [UInt8]) -> [UInt8]? {
-        if let found = JSONLine.urlMember(members) { return Array((found.name ?? "url").utf8) }
-        return JSONLine(line).map { Array($0.urlMember.utf8) }
     }
 }

@@ -102,7 +102,7 @@ final class ListPart {
     /// - Throws: `unreadableList` with the line if it has another format.
     func read(into lines: inout [UInt8], waitLimit: Int32) throws(PrefetchError) -> Bool {
         let known = lines.count
-        defer { lineEnds += lines[known...].count { $0 == 0x0A } }
+        defer { lineEnds += lines[known...].count(of: 0x0A) }
         if case .sitemap(let sitemap) = maker {
             guard let more = try sitemap.next() else { return false }
             lines += more

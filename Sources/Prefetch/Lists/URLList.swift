@@ -98,13 +98,13 @@ package struct URLList: Sendable, Equatable {
         _ line: [UInt8], number: Int, _ object: JSONLine? = nil, columns: Bool = true
     ) -> PrefetchJob.Entry? {
         guard isEntry(line) else { return nil }
-        if JSONLine.isOne(line), let read = object ?? JSONLine(line), read.url != nil {
+        if JSONLine.isOne(line), let read = object ?? JSONLine.read(line), read.url != nil {
             var entry = entry(read, number: number)
             if columns { entry.columns = read.columns }
             return entry
         }
         let isCut = line.count > longestURL
-        let hasControl = isCut || line.contains { $0 < 0x20 || $0 == 0x7F }
+        let hasControl = isCut || line[...].hasControl
         if !hasControl, let text = try? UTF8Span(validating: line.span) {
             return PrefetchJob.Entry(line: number, url: String(copying: text), isInvalid: !hasScheme(line[...]))
         }
@@ -134,7 +134,7 @@ package struct URLList: Sendable, Equatable {
 
     /// Whether it begins as a URL, and is neither too long nor has control characters.
     static func isWholeURL(_ text: ArraySlice<UInt8>) -> Bool {
-        hasScheme(text) && text.count <= longestURL && !text.contains { $0 < 0x20 || $0 == 0x7F }
+        hasScheme(text) && text.count <= longestURL && !text.hasControl
     }
 
     /// RFC 3986 section 3.1, and the `//` that every fetchable URL has.

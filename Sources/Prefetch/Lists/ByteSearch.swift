@@ -10,6 +10,11 @@ extension ArraySlice<UInt8> {
         }
     }
 
+    /// The last one.
+    func lastPlace(of byte: UInt8) -> Int? {
+        withUnsafeBytes { bytes in bytes.lastIndex(of: byte).map { startIndex + $0 } }
+    }
+
     /// How often a byte is there.
     func count(of byte: UInt8) -> Int {
         withUnsafeBytes { bytes in

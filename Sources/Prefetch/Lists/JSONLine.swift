@@ -26,6 +26,8 @@ final class JSONLine: Decodable {
         case values([String: ColumnValue])
         case object(JSONMembers)
         case caption(name: String, text: String)
+        /// A line that was written here.
+        case line([UInt8])
     }
 
     private struct Member: CodingKey {
@@ -73,6 +75,7 @@ final class JSONLine: Decodable {
         case .values(let values): values
         case .object(let members): members.columns
         case .caption(let name, let text): [name: .text(text)]
+        case .line(let line): Self.read(line)?.columns
         }
     }
 
@@ -86,6 +89,7 @@ final class JSONLine: Decodable {
         case .values(let values): values[name] != nil
         case .object(let members): members[name] != nil
         case .caption(let caption, _): caption.hasBytes(of: name)
+        case .line: true
         }
     }
 
@@ -116,6 +120,25 @@ final class JSONLine: Decodable {
             kept = .caption(name: name, text: text)
         }
     }
+
+    /// A line that ``ImportedLine`` has written of the row of a table: columns, and behind them a URL. Nothing else is looked at. Nil of another one.
+    init?(written line: [UInt8]) {
+        let (begin, name, end) = (Self.beginOfColumns, Self.nameOfURL, Self.endOfLine)
+        guard line.count > begin.count + name.count + end.count, line.starts(with: begin),
+            line.suffix(2).elementsEqual(end)
+        else { return nil }
+        let text = line[..<(line.count - end.count)]
+        // A quote within the URL has a backslash in front of it, so that no name is there.
+        guard let quote = text.lastPlace(of: UInt8(ascii: "\"")), quote >= begin.count + name.count,
+            text[...quote].suffix(name.count).elementsEqual(name), text[quote...].place(of: UInt8(ascii: "\\")) == nil
+        else { return nil }
+        url = text[(quote + 1)...].withUnsafeBufferPointer { String(decoding: $0, as: UTF8.self) }
+        kept = .line(line)
+    }
+
+    private static let beginOfColumns = Array("{\"columns\":{".utf8)
+    private static let nameOfURL = Array("},\"url\":\"".utf8)
+    private static let endOfLine = Array("\"}".utf8)
 
     /// What is where in lines of one shape.
     struct Plan {

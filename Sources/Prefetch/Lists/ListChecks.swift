@@ -18,12 +18,16 @@ struct ListChecks: Sendable {
     var isNoList: Bool { total >= Self.fewest && !hasURLs }
 
     /// Looks at an entry's line; returns the object that it is.
+    /// * `isWritten`: whether it was written here, of the row of a table.
     /// - Throws: `unreadableList` where it is not of the format, asks for what there is not, or has a member whose name is nearly one that
     ///   asks something.
     @discardableResult
-    mutating func add(_ line: [UInt8], number: Int, _ format: ListFormat) throws(PrefetchError) -> JSONLine? {
+    mutating func add(
+        _ line: [UInt8], number: Int, _ format: ListFormat, isWritten: Bool = false
+    ) throws(PrefetchError) -> JSONLine? {
         total += 1
-        let object = JSONLine.isOne(line) ? JSONLine.read(line, &plan) : nil
+        let written = isWritten ? JSONLine(written: line) : nil
+        let object = written ?? (JSONLine.isOne(line) ? JSONLine.read(line, &plan) : nil)
         if let objection = format.objection(to: line, object, number: number, known: &known) { throw objection }
         if let object {
             if let settings = try? object.settings() { lineOptions.formUnion(settings.options) }

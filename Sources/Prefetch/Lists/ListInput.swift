@@ -58,6 +58,8 @@ package final class ListInput {
         /// Its uncompressed beginning.
         var head: [UInt8]
         var unused: [String]
+        /// Whether its lines are written here, of the rows of a table.
+        var isWritten: Bool
     }
 
     /// What came.
@@ -169,7 +171,8 @@ package final class ListInput {
     private func begin(at line: Int) {
         if let next = paths.first, let fetcher, fetcher.isAddress(next) { fetcher.begin(next) }
         beginnings.append(
-            Beginning(name: part.name, line: line, head: part.head, unused: part.header.unused))
+            Beginning(
+                name: part.name, line: line, head: part.head, unused: part.header.unused, isWritten: part.isTable))
         notice(.header(part.header, of: part.name))
     }
 

@@ -90,6 +90,9 @@ final class ListPart {
     /// A list as it is.
     var lines: OpenedList { input.opened() }
 
+    /// Whether its lines are written here, of rows.
+    var isTable: Bool { if case .table = maker { true } else { rows != nil } }
+
     /// How much of it was read, 0 to 1; nil of a pipe.
     var share: Double? {
         if let rows { return rows.count == 0 ? 1 : min(1, Double(lineEnds) / Double(rows.count)) }

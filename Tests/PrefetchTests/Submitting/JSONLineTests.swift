@@ -1,4 +1,5 @@
 import Glibc
+import Origin
 import TestSupport
 import Testing
 import WebImage
@@ -97,6 +98,71 @@ struct JSONLineTests {
         var text: [UInt8] = []
         try members.read(Array((lines[2] + "\n").utf8)[...]) { line throws(PrefetchError) in text += line }
         #expect(String(decoding: text, as: UTF8.self) == #"{"columns":{"src":"http://h/2"},"src":"http://h/2"}"# + "\n")
+    }
+
+    private struct Read: Equatable {
+        var url: String?
+        var columns: [String: ColumnValue]?
+        var others: [String]
+        var settings: URLSettings?
+
+        init?(_ line: JSONLine?) {
+            guard let line else { return nil }
+            (url, columns, others, settings) = (line.url, line.columns, line.others, try? line.settings())
+        }
+    }
+
+    @Test("Lines of several shapes are read one behind the other as each is alone")
+    func shapes() {
+        var random = SplitMix64(state: 7)
+        let members = [
+            #""url":"http://h/1""#, #""url":null"#, #""url":7"#, #""src":"http://h/2""#, #""src":[]"#,
+            #""image":{"bytes":""}"#,
+            #""caption":"a \"b\"""#, #""caption":null"#, #""text":"é""#, #""t\u00e9xt":1"#,
+            #""sha256":"\#(Self.digest)""#,
+            #""sha256":1"#, #""columns":{"a":1,"b":"x"}"#, #""columns":{"odd":"\ud800"}"#, #""columns":[]"#,
+            #""options":["refreshCached"]"#, #""a":"\ud800""#, #""a":1"#, #""b":true"#, #""odd":"#,
+        ]
+        var plan: JSONLine.Plan?
+        for _ in 0..<3_000 {
+            let some = (0..<Int.random(in: 0...4, using: &random)).map { _ in
+                members.randomElement(using: &random) ?? ""
+            }
+            let line = Array("{\(some.joined(separator: ","))}".utf8)
+            for _ in 0..<2 {
+                #expect(Read(JSONLine.read(line, &plan)) == Read(JSONLine.read(line)), "\(some)")
+            }
+        }
+    }
+
+    @Test("The line of a row is read by its end as it is read whole")
+    func written() throws {
+        var random = SplitMix64(state: 8)
+        let parts = ["a", "é", "\"", "\\", "\n", "},\"url\":\"", "http://h/", "{", "}", ",", "\u{7F}", "  "]
+        var count = 0
+        for _ in 0..<3_000 {
+            func text() -> [UInt8] {
+                (0..<Int.random(in: 0...6, using: &random)).flatMap { _ in
+                    Array((parts.randomElement(using: &random) ?? "").utf8)
+                }
+            }
+            let cells = [text(), text(), Bool.random(using: &random) ? [0xFF] : text()]
+            let form = ImportedLine.Form(Bool.random(using: &random) ? [("b", 1), ("a", 2)] : [])
+            let digest = Int.random(in: 0...9, using: &random) == 0 ? Array(Self.digest.utf8)[...] : []
+            var line: [UInt8] = []
+            ImportedLine.write(cells[0][...], sha256: digest, form, { cells[$0][...] }, to: &line)
+            line.removeLast()
+            guard let written = JSONLine(written: line) else { continue }
+            count += 1
+            #expect(Read(written) == Read(JSONLine.read(line)) && written.columns?.count == 2)
+        }
+        #expect(count > 500)
+        for line in [
+            #"{"url":"http://h/"}"#, #"{"columns":{},"url":"a\"b"}"#, #"{"columns":{"a":"},"url":"}"#,
+            #"{"columns":{}}"#,
+        ] {
+            #expect(JSONLine(written: Array(line.utf8)) == nil, "\(line)")
+        }
     }
 
     @Test(

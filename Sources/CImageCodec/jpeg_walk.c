@@ -52,7 +52,7 @@ typedef struct {
     step step;
 } code;
 
-/// The codes of a table that 8 bits a sample need, in order of their lengths.
+/// The codes of a table, in order of their lengths. Those that 8 bits a sample never have get no step.
 typedef struct {
     unsigned count;
     code codes[256];

@@ -121,7 +121,7 @@ final class JSONLine: Decodable {
         }
     }
 
-    /// A line that ``ImportedLine`` has written of the row of a table: columns, and behind them a URL. Nothing else is looked at. Nil of another one.
+    /// A line that ``ImportedLine`` or ``ParquetProgram`` has written of a row: columns, and behind them a URL. Nothing else is looked at. Nil of another one.
     init?(written line: [UInt8]) {
         let (begin, name, end) = (Self.beginOfColumns, Self.nameOfURL, Self.endOfLine)
         guard line.count > begin.count + name.count + end.count, line.starts(with: begin),

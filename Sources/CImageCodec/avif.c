@@ -355,7 +355,7 @@ void avif_pixels(const request_t *request, result_t *result) {
     result->channels = result->has_alpha || frames > 1 ? 4 : 3;
     check_copy(&result->icc, decoder->image->icc.data, decoder->image->icc.size);
     check_copy(&result->exif, decoder->image->exif.data, decoder->image->exif.size);
-    if (frames == 1 && rows_are_reduced(request, result->width, result->height))
+    if (frames == 1 && rows_are_resampled(request, result->width, result->height))
         reduce(request, decoder, result);
     else
         convert_frames(request, decoder, frames, result);

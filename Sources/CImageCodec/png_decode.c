@@ -430,7 +430,7 @@ void png_pixels(const request_t *request, result_t *result) {
         result->orientation = image_codec_exif_orientation(chunk + 8, big_endian_32(chunk));
     }
     // No row of an interlaced image is there before its last pass.
-    if (!is_animation && !layout->interlaced && rows_are_reduced(request, layout->width, layout->height)) {
+    if (!is_animation && !layout->interlaced && rows_are_resampled(request, layout->width, layout->height)) {
         row_sink sink;
         if (!rows_open(&sink, request, result, layout->width, layout->height, layout->width, layout->height)) return;
         read_file(request, &allowance, request->bytes, request->count, layout, false, NULL, &sink, result);
@@ -443,5 +443,5 @@ void png_pixels(const request_t *request, result_t *result) {
     if (is_animation) return compose(request, &allowance, &found.image, result);
     // The first frame of an animation that starts behind its image is not this one.
     read_file(request, &allowance, request->bytes, request->count, layout, false, result->pixels.bytes, NULL, result);
-    rows_reduce(request, result);
+    rows_resample(request, result);
 }

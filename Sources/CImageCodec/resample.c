@@ -401,13 +401,18 @@ static void go_down(image_resampler *resampler, uint32_t needed) {
     if (resampler->channels == 4) unpremultiply(line, resampler->layout.row / 4);
 }
 
+uint8_t *image_resampler_row(const image_resampler *resampler) {
+    return resampler->source + resampler->waiting_count * resampler->layout.source;
+}
+
 /// * `stays`: the row can be read until the resampler is closed, with what vector code reads past its end.
 static void put(image_resampler *resampler, const uint8_t *row, bool stays) {
     const filter *columns = &resampler->columns, *lines = &resampler->lines;
     const uint32_t number = resampler->put++, origin = columns->start[0];
     if (number < lines->start[0] || number >= lines->end) return;
     const uint8_t *pixels = row + (size_t)origin * (size_t)resampler->channels;
-    uint8_t *const copy = resampler->source + resampler->waiting_count * resampler->layout.source;
+    uint8_t *const copy = image_resampler_row(resampler);
+    stays |= row == copy;
     resampler->waiting[resampler->waiting_count++] = stays && resampler->channels == 3 ? pixels : copy;
     if (resampler->channels == 4) {
 #if defined(__x86_64__)
@@ -430,6 +435,7 @@ static void put(image_resampler *resampler, const uint8_t *row, bool stays) {
         go_down(resampler, needed);
     }
 }
+
 
 void image_resampler_put(image_resampler *resampler, const uint8_t *row) { put(resampler, row, false); }
 

@@ -293,9 +293,10 @@ static void survey(const request_t *inside, result_t *result) {
 }
 
 /// A side of the image that libwebp reduces by averages while it decodes: half as large again as the result, so that the filter hides their softness.
-static uint32_t intermediate(uint32_t to, uint32_t from) {
-    uint32_t side = to + to / 2 + 1;
-    return side < from ? side : from;
+/// * `part`: what of it becomes the result.
+static uint32_t intermediate(uint32_t to, double part, uint32_t from) {
+    double side = 1.5 * to / part * from + 1;
+    return side >= 1 && side < from ? (uint32_t)side : from;
 }
 
 void webp_pixels(const request_t *request, result_t *result) {
@@ -317,8 +318,9 @@ void webp_pixels(const request_t *request, result_t *result) {
     result->channels = has_canvas || is_animation || result->has_alpha ? 4 : 3;
     size_of_image size = {result->width, result->height}, scaled = size;
     // libwebp's scaling mixes in the colors of transparent pixels.
-    if (frames == 1 && result->channels == 3 && rows_are_reduced(request, size.width, size.height))
-        scaled = (size_of_image){intermediate(request->to_width, size.width), intermediate(request->to_height, size.height)};
+    if (frames == 1 && result->channels == 3 && rows_are_resampled(request, size.width, size.height))
+        scaled = (size_of_image){intermediate(request->to_width, request->right - request->left, size.width),
+                                 intermediate(request->to_height, request->bottom - request->top, size.height)};
     if (has_canvas) scaled = size;
     result->pixel_width = scaled.width;
     result->pixel_height = result->rows = scaled.height;
@@ -328,7 +330,7 @@ void webp_pixels(const request_t *request, result_t *result) {
     else
         decode(result, &image, result->pixels.bytes, size, scaled, result->channels);
     if (has_canvas && frames == 1 && !result->has_alpha && result->status == IMAGE_CODEC_WHOLE) canvas_drop_alpha(result);
-    if (frames == 1) rows_reduce(request, result);
+    if (frames == 1) rows_resample(request, result);
 }
 
 // MARK: Encoding

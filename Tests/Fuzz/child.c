@@ -51,6 +51,9 @@ int fuzz_child(const uint8_t *bytes, size_t count) {
     if (call.request.frames > 4) call.request.frames = 4;
     // Time goes with the product of both sizes; a worker ends a child that takes too much.
     call.request.to_width &= 1023, call.request.to_height &= 1023;
+    // Of a part, too, that is inside of most images.
+    if (bytes[1] & 64)
+        call.request.left = bytes[2] / 64.0, call.request.top = bytes[3] / 64.0, call.request.right = 8, call.request.bottom = 9;
     if (call.operation == CODEC_RESAMPLE && (uint64_t)call.resample.width * call.resample.height > 1 << 20) return 0;
     if (call.operation < CODEC_RUN || call.operation > CODEC_RESAMPLE) return 0;
     // A window that ends where the bytes do: what is read behind it is found.

@@ -111,9 +111,14 @@ typedef struct {
     /// For `IMAGE_CODEC_PIXELS` of a JPEG: decodes at the smallest of 1/8, 1/4, 1/2 and 1 of its size that is at least this; 0: at full size.
     uint32_t min_width;
     uint32_t min_height;
-    /// For `IMAGE_CODEC_PIXELS` of one frame: the size to which the image is reduced while it is decoded, at most its own; 0: not. Not `partial`.
+    /// For `IMAGE_CODEC_PIXELS` of one frame: the size to which a part of the image is resampled while it is decoded; 0: not. Not `partial`.
     uint32_t to_width;
     uint32_t to_height;
+    /// That part, in pixels of the image, from its top left corner; fractions are allowed.
+    double left;
+    double top;
+    double right;
+    double bottom;
     /// For `IMAGE_CODEC_PIXELS` of JPEG and PNG: decodes as far as the bytes go, of an animation the first image.
     bool partial;
     /// For `IMAGE_CODEC_CHECK`: an `image_codec_proof`, of what need not be tried again.

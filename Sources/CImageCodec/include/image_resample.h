@@ -40,6 +40,8 @@ int image_resample(const image_resample_request *request, const uint8_t *pixels,
 typedef struct image_resampler image_resampler;
 /// An `image_resample_status`; the rows of `result` are written as soon as their sources are there.
 int image_resampler_open(const image_resample_request *request, uint8_t *result, image_resampler **resampler);
+/// Room for the next row, until that is put; a row that was written there is not copied.
+uint8_t *image_resampler_row(const image_resampler *resampler);
 /// Takes the next row, from the top; there are `height` of them.
 void image_resampler_put(image_resampler *resampler, const uint8_t *row);
 void image_resampler_close(image_resampler *resampler);

@@ -20,8 +20,8 @@ public struct ImageDecodeOptions: Sendable, Equatable {
     /// Decodes a JPEG or PNG as far as its bytes go, for progressive display; default false. The missing rows are black, or as libjpeg
     /// paints them; ``Bitmap/decodedRows`` tells where they start.
     public var isPartial = false
-    /// The size of the upright bitmap, at most that of the image, before the other rules; nil: its own.
-    var exactSize: PixelSize?
+    /// The part and the size of the upright bitmap, in place of the other rules; nil: they hold.
+    var sizing: ImageSizing?
 
     /// Default options.
     public init() {}
@@ -30,7 +30,7 @@ public struct ImageDecodeOptions: Sendable, Equatable {
 extension ImageDecodeOptions {
     /// The size of the upright bitmap; nil: the image's own.
     func targetSize(of image: PixelSize) -> PixelSize? {
-        var size = exactSize ?? image
+        var size = image
         if let thumbnail = thumbnailPixelSize {
             // 0 in one direction: any.
             let box = PixelSize(
@@ -43,16 +43,12 @@ extension ImageDecodeOptions {
         return size == image ? nil : size
     }
 
-    /// The same before orientation.
-    func storedSize(of info: ImageInfo) -> PixelSize? {
-        targetSize(of: PixelSize(width: info.displayWidth, height: info.displayHeight))?.swapped(info.orientation)
-    }
-
-    /// The least size that a JPEG is decoded to, before orientation.
-    func codecMinimum(for info: ImageInfo) -> PixelSize? {
+    /// What becomes of the image before orientation; nil: it keeps its size.
+    func storedSizing(of info: ImageInfo) -> ImageSizing? {
         let image = PixelSize(width: info.displayWidth, height: info.displayHeight)
-        guard let target = targetSize(of: image) else { return minimumSize }
-        return ImageSizing(image, exactly: target).leastSize(of: image, info.orientation)
+        let sizing = sizing ?? targetSize(of: image).map { ImageSizing(image, exactly: $0) }
+        guard let sizing, sizing.scaled != image else { return nil }
+        return sizing.stored(image, info.orientation)
     }
 }
 

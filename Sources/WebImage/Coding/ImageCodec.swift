@@ -6,9 +6,9 @@ struct ImageCodec {
         case header, structure, check
         /// * `frames`: how many, from the first on.
         /// * `minimumSize`: for a JPEG, decodes at 1/8, 1/4 or 1/2 of its size if that is at least this.
-        /// * `size`: of one frame, to which it is reduced while it is decoded; nil: its own.
+        /// * `sizing`: of one frame, of which a part gets another size while it is decoded; nil: it keeps its own.
         /// * `isPartial`: decodes as far as the bytes go.
-        case pixels(frames: Int, minimumSize: PixelSize?, size: PixelSize?, isPartial: Bool)
+        case pixels(frames: Int, minimumSize: PixelSize?, sizing: ImageSizing?, isPartial: Bool)
     }
 
     /// Pixels of one or more frames, one after the other.
@@ -142,14 +142,18 @@ struct ImageCodec {
         case .header: request.task = Int32(IMAGE_CODEC_HEADER.rawValue)
         case .structure: request.task = Int32(IMAGE_CODEC_STRUCTURE.rawValue)
         case .check: break
-        case .pixels(let frames, let minimumSize, let size, let isPartial):
+        case .pixels(let frames, let minimumSize, let sizing, let isPartial):
             request.task = Int32(IMAGE_CODEC_PIXELS.rawValue)
             request.frames = UInt32(clamping: frames)
             request.min_width = UInt32(clamping: minimumSize?.width ?? 0)
             request.min_height = UInt32(clamping: minimumSize?.height ?? 0)
-            request.to_width = UInt32(clamping: size?.width ?? 0)
-            request.to_height = UInt32(clamping: size?.height ?? 0)
             request.partial = isPartial
+            if let sizing {
+                request.to_width = UInt32(clamping: sizing.scaled.width)
+                request.to_height = UInt32(clamping: sizing.scaled.height)
+                (request.left, request.top) = (sizing.left, sizing.top)
+                (request.right, request.bottom) = (sizing.right, sizing.bottom)
+            }
         }
         if needsLibrary(task, format), let sandbox, sandbox.isUsed {
             return try decode(request, bytes, format, level, known, in: sandbox)

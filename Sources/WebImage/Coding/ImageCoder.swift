@@ -217,7 +217,11 @@ public struct ImageCoder: Sendable {
     public func decode(
         _ bytes: UnsafeRawBufferPointer, options: ImageDecodeOptions = ImageDecodeOptions()
     ) throws(WebImageError) -> Bitmap {
-        if let coder = coders?.coder(toDecode: bytes) { return try coder.decodedImage(with: bytes, options: options) }
+        if let coder = coders?.coder(toDecode: bytes) {
+            let image = try coder.decodedImage(with: bytes, options: options)
+            guard let sizing = options.sizing else { return image }
+            return try image.resized(sizing, of: PixelSize(width: image.width, height: image.height), by: self)
+        }
         let (result, pixels) = try pixels(of: bytes, frames: 1, options)
         return try finish(pixels, frame: 0, result.info, options)
     }
@@ -248,18 +252,20 @@ public struct ImageCoder: Sendable {
         }
         do throws(ImageFault) {
             let (info, decoder, isPartial) = try survey(format, bytes, frames: frames, options)
-            let minimum = options.codecMinimum(for: info)
-            let size = frames == 1 && !isPartial ? options.storedSize(of: info) : nil
+            let wanted = options.storedSizing(of: info)
+            let minimum =
+                wanted?.leastSize(of: PixelSize(width: info.width, height: info.height)) ?? options.minimumSize
+            let sizing = frames == 1 && !isPartial ? wanted : nil
             let tables = format == .webp ? try WebPStructure(limits: limits).memory(bytes, info).tables : 0
             let need =
-                if let size {
-                    Self.reducingMemory(info, decoder, to: size, isInterlaced: format == .png && bytes[28] != 0)
+                if let sizing {
+                    Self.resamplingMemory(info, decoder, sizing, isInterlaced: format == .png && bytes[28] != 0)
                 } else {
                     Self.pixelMemory(info, decoder, frames: min(frames, info.frameCount), minimum)
                 }
             let result = try withMemory(need + tables, for: info) { () throws(ImageFault) in
                 try codec.run(
-                    .pixels(frames: frames, minimumSize: minimum, size: size, isPartial: isPartial), format,
+                    .pixels(frames: frames, minimumSize: minimum, sizing: sizing, isPartial: isPartial), format,
                     bytes, level: .decode, known: info)
             }
             guard let pixels = result.pixels else { throw ImageFault(.damaged, "an image without pixels") }
@@ -301,22 +307,26 @@ public struct ImageCoder: Sendable {
         return bitmap * frames + kept + 1 << 20
     }
 
-    /// The reduced bitmap, what filters it, and what has to be there as a whole: the coefficients of a progressive JPEG, the pixels of an
+    /// The bitmap, what filters it, and what has to be there as a whole: the coefficients of a progressive JPEG, the pixels of an
     /// interlaced PNG, the indices of a GIF, what libwebp and libavif decode.
-    private static func reducingMemory(_ info: ImageInfo, _ decoder: Int, to size: PixelSize, isInterlaced: Bool) -> Int
-    {
+    private static func resamplingMemory(
+        _ info: ImageInfo, _ decoder: Int, _ sizing: ImageSizing, isInterlaced: Bool
+    ) -> Int {
         let image = PixelSize(width: info.width, height: info.height)
-        let pixels = image.width * image.height, reduced = 4 * size.width * size.height
-        let filter = Resampling.scratchMemory(image, hasAlpha: true, ImageSizing(image, exactly: size))
+        let pixels = image.width * image.height, bitmap = 4 * sizing.scaled.width * sizing.scaled.height
+        let filter = Resampling.scratchMemory(image, hasAlpha: true, sizing)
+        // What libwebp is asked for, half as large again as the whole image would be.
+        let least = sizing.leastSize(of: image)
         let kept =
             switch info.format {
             case .jpeg: decoder
             case .png: isInterlaced ? 4 * pixels : 0
             case .gif: pixels
-            case .webp where !info.hasAlpha && !info.isAnimated: 4 * pixels + min(4 * pixels, 3 * reduced)
+            case .webp where !info.hasAlpha && !info.isAnimated:
+                4 * pixels + min(4 * pixels, 4 * (least.width + 1) * (least.height + 1))
             default: 8 * pixels
             }
-        return reduced + filter + kept + 1 << 20
+        return bitmap + filter + kept + 1 << 20
     }
 
     private func finish(
@@ -329,13 +339,10 @@ public struct ImageCoder: Sendable {
         bitmap.metadata = pixels.metadata
         bitmap.orientation = pixels.orientation
         bitmap.scale = max(1, options.scale)
-        if let target = options.targetSize(of: PixelSize(width: info.displayWidth, height: info.displayHeight)) {
-            let stored = target.swapped(info.orientation)
-            let rows = bitmap.decodedRows * stored.height / bitmap.height
-            let image = PixelSize(width: info.width, height: info.height)
-            if pixels.size != stored {
-                bitmap = try bitmap.resized(ImageSizing(image, exactly: stored), of: image, by: self)
-            }
+        // Frames of an animation, and what is there in part, keep their size until here.
+        if let sizing = options.storedSizing(of: info), pixels.size != sizing.scaled {
+            let rows = bitmap.decodedRows * sizing.scaled.height / bitmap.height
+            bitmap = try bitmap.resized(sizing, of: PixelSize(width: info.width, height: info.height), by: self)
             bitmap.decodedRows = rows
         }
         return options.appliesOrientation ? bitmap.upright : bitmap

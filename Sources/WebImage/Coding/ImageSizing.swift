@@ -81,41 +81,48 @@ struct ImageSizing: Equatable {
     /// Whether the result is the image itself.
     func keeps(_ image: PixelSize) -> Bool { scaled == image && canvas == image }
 
-    /// Whether the whole image is made smaller.
-    func reduces(_ image: PixelSize) -> Bool {
-        left == 0 && top == 0 && right == Double(image.width) && bottom == Double(image.height) && scaled != image
-            && scaled.width <= image.width && scaled.height <= image.height
+    /// The same, without a canvas, before an image is turned upright.
+    /// * `image`: its upright size.
+    func stored(_ image: PixelSize, _ orientation: ImageOrientation) -> ImageSizing {
+        var stored = self
+        if orientation.startsAtEnd.across {
+            (stored.left, stored.right) = (Double(image.width) - right, Double(image.width) - left)
+        }
+        if orientation.startsAtEnd.down {
+            (stored.top, stored.bottom) = (Double(image.height) - bottom, Double(image.height) - top)
+        }
+        if orientation.swapsSides {
+            swap(&stored.left, &stored.top)
+            swap(&stored.right, &stored.bottom)
+        }
+        stored.scaled = scaled.swapped(orientation)
+        stored.canvas = stored.scaled
+        return stored
     }
 
-    /// The least size of a JPEG, before orientation, to decode it at: half as large again as the result needs, because libjpeg's reduction
-    /// is a box filter, whose softness the second one has to hide.
-    func leastSize(of image: PixelSize, _ orientation: ImageOrientation) -> PixelSize {
+    /// The least size of a JPEG to decode it at: half as large again as the result needs, because libjpeg's reduction is a box filter, whose
+    /// softness the second one has to hide.
+    func leastSize(of image: PixelSize) -> PixelSize {
         let factor = 1.5 * max(Double(scaled.width) / (right - left), Double(scaled.height) / (bottom - top))
-        let size = PixelSize(
+        return PixelSize(
             width: Self.rounded(Double(image.width) * factor), height: Self.rounded(Double(image.height) * factor))
-        return size.swapped(orientation)
     }
 
     /// The same for another bitmap of the image, at a smaller scale. A JPEG decoded at 1/2, 1/4 or 1/8 has its last row and column only in
     /// part: 401 of 801 pixels are 400.5.
-    /// * `orientation`: of the file, whose last row and column may be the first ones of the bitmap.
-    func mapped(from image: PixelSize, to bitmap: PixelSize, _ orientation: ImageOrientation) -> ImageSizing {
+    func mapped(from image: PixelSize, to bitmap: PixelSize) -> ImageSizing {
         guard image != bitmap else { return self }
         let divisor = [2, 4, 8].first {
             (image.width + $0 - 1) / $0 == bitmap.width && (image.height + $0 - 1) / $0 == bitmap.height
         }
-        func axis(_ image: Int, _ bitmap: Int, startsAtEnd: Bool) -> (Double) -> Double {
-            let scale = divisor.map { 1 / Double($0) } ?? Double(bitmap) / Double(image)
-            let shift = startsAtEnd ? Double(bitmap) - Double(image) * scale : 0
-            return { min($0 * scale + shift, Double(bitmap)) }
+        func place(_ at: Double, _ image: Int, _ bitmap: Int) -> Double {
+            min(at * (divisor.map { 1 / Double($0) } ?? Double(bitmap) / Double(image)), Double(bitmap))
         }
-        let (across, down) = (
-            axis(image.width, bitmap.width, startsAtEnd: orientation.startsAtEnd.across),
-            axis(image.height, bitmap.height, startsAtEnd: orientation.startsAtEnd.down)
-        )
         var mapped = self
-        (mapped.left, mapped.right) = (across(left), across(right))
-        (mapped.top, mapped.bottom) = (down(top), down(bottom))
+        (mapped.left, mapped.right) = (place(left, image.width, bitmap.width), place(right, image.width, bitmap.width))
+        (mapped.top, mapped.bottom) = (
+            place(top, image.height, bitmap.height), place(bottom, image.height, bitmap.height)
+        )
         return mapped
     }
 

@@ -45,36 +45,34 @@ public struct ImageResizingTransformer: ImageTransformer {
     public func transformedImage(with image: Bitmap, for key: String) throws(WebImageError) -> Bitmap {
         let size = PixelSize(width: image.width, height: image.height)
         let sizing = ImageSizing(size, to: PixelSize(width: width, height: height), fit: fit, scalesUp: scalesUp)
-        return try image.resized(sizing, of: size, background: background)
+        return try image.resized(sizing, of: size).padded(sizing, background)
     }
 }
 
 extension Bitmap {
-    /// Resized by a rule for an image of size `original`, of which this is the bitmap, possibly at a smaller scale.
-    /// * `orientation`: of the file that it was decoded from.
-    /// * `background`: of the canvas; nil: transparent for images with alpha, white for others.
+    /// Resized by a rule for an image of size `original`, of which this is the bitmap, possibly at a smaller scale; not put on a canvas.
     /// * `coder`: whose processes filter the pixels; nil: this one.
     /// - Throws: `localFault` if out of memory.
     func resized(
-        _ rule: ImageSizing, of original: PixelSize, _ orientation: ImageOrientation = .up,
-        background: ImageColor? = nil, by coder: ImageCoder? = nil
+        _ rule: ImageSizing, of original: PixelSize, by coder: ImageCoder? = nil
     ) throws(WebImageError) -> Bitmap {
         let size = PixelSize(width: width, height: height)
-        let sizing = rule.mapped(from: original, to: size, orientation)
-        var result = self
-        if sizing.scaled != size {
-            result = cut(sizing)
-            if result.width != sizing.scaled.width || result.height != sizing.scaled.height {
-                result = try remade(
-                    sizing.scaled, hasAlpha: hasAlpha, pixels: Resampling(image: self, sizing: sizing).pixels(by: coder)
-                )
-            }
-        }
-        guard sizing.canvas != sizing.scaled else { return result }
+        let sizing = rule.mapped(from: original, to: size)
+        guard sizing.scaled != size else { return self }
+        let part = cut(sizing)
+        if part.width == sizing.scaled.width, part.height == sizing.scaled.height { return part }
+        return try remade(
+            sizing.scaled, hasAlpha: hasAlpha, pixels: Resampling(image: self, sizing: sizing).pixels(by: coder))
+    }
+
+    /// The resized image in the middle of its canvas.
+    /// * `background`: nil: transparent for images with alpha, white for others.
+    func padded(_ sizing: ImageSizing, _ background: ImageColor? = nil) -> Bitmap {
+        guard sizing.canvas != sizing.scaled else { return self }
         let color = background ?? (hasAlpha ? .clear : .white)
         let canvas = PixelCanvas(size: sizing.canvas, hasAlpha: hasAlpha || color.alpha < 255, color: color)
         return canvas.drawing(
-            result, x: (sizing.canvas.width - sizing.scaled.width) / 2,
+            self, x: (sizing.canvas.width - sizing.scaled.width) / 2,
             y: (sizing.canvas.height - sizing.scaled.height) / 2)
     }
 

@@ -53,26 +53,22 @@ package struct VariantRecipe: Sendable {
         if isSame && !variant.stripsMetadata && !info.isAnimated { return nil }
         let need = try memory(sizing, of: size, coder)
         var options = ImageDecodeOptions()
-        if sizing.reduces(size) {
-            options.exactSize = sizing.scaled
-        } else {
-            options.minimumSize = sizing.leastSize(of: size, info.orientation)
-        }
+        options.sizing = sizing
         let decoded = try coder.decode(original, options: options)
         // After the decode has given back its own: two that hold some and wait for more would wait for ever.
         coder.memory.acquire(need)
         defer { coder.memory.release(need) }
-        var bitmap = try decoded.resized(sizing, of: size, info.orientation, by: coder)
+        var bitmap = decoded.padded(sizing)
         bitmap.metadata = variant.stripsMetadata ? ImageMetadata() : bitmap.metadata.ofRGB
         return try coder.encode(bitmap, as: format(variant.format, info, bitmap), quality: variant.quality)
     }
 
-    /// Bytes of the resized image, of the canvas it is put on, and of the filter.
+    /// Bytes of the resized image and of the canvas it is put on.
     private static func memory(
         _ sizing: ImageSizing, of size: PixelSize, _ coder: ImageCoder
     ) throws(WebImageError) -> Int {
         let pixels = sizing.scaled.width * sizing.scaled.height + sizing.canvas.width * sizing.canvas.height
-        let need = 4 * pixels + Resampling.scratchMemory(size, hasAlpha: true, sizing)
+        let need = 4 * pixels
         guard need <= coder.limits.maxMemory else {
             throw WebImageError(
                 .tooLarge,

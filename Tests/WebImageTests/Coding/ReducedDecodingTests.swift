@@ -77,10 +77,7 @@ struct ReducedDecodingTests {
     @Test(arguments: [ImageOrientation.up, .down, .left, .rightMirrored])
     func `a turned image has the proportions of what is seen`(orientation: ImageOrientation) throws {
         var picture = try Self.picture(alpha: false)
-        picture.metadata.exif =
-            Array("II*\0".utf8) + [
-                8, 0, 0, 0, 1, 0, 0x12, 1, 3, 0, 1, 0, 0, 0, orientation.rawValue, 0, 0, 0, 0, 0, 0, 0,
-            ]
+        picture.metadata.exif = Self.exif(orientation)
         let bytes = try coder.encode(picture, as: .png)
         var options = ImageDecodeOptions()
         options.thumbnailPixelSize = PixelSize(width: 100, height: 0)
@@ -91,6 +88,53 @@ struct ReducedDecodingTests {
         let expected = try whole.scaled(to: PixelSize(width: reduced.width, height: reduced.height))
         // The filter's weights are rounded from one end to the other.
         #expect(zip(reduced.pixels, expected.pixels).allSatisfy { abs(Int($0) - Int($1)) <= 1 })
+    }
+
+    @Test(arguments: Case.allCases)
+    func `a part of an image gets its size row by row, too`(image: Case) throws {
+        guard let bytes = try bytes(image) else { return }
+        let whole = try coder.decode(bytes), size = PixelSize(width: whole.width, height: whole.height)
+        let sizings = [
+            // Reduced, cut only, enlarged, and out of the middle of it.
+            ImageSizing(
+                size, to: PixelSize(width: size.width / 3, height: size.height / 4), fit: .cover, scalesUp: false),
+            ImageSizing(size, to: PixelSize(width: size.width, height: size.height / 3), fit: .cover, scalesUp: false),
+            ImageSizing(size, to: PixelSize(width: size.width, height: size.height * 3), fit: .cover, scalesUp: true),
+            ImageSizing(size, to: PixelSize(width: 7, height: size.height - 1), fit: .cover, scalesUp: false),
+        ]
+        for sizing in sizings {
+            var options = ImageDecodeOptions()
+            options.sizing = sizing
+            let made = try coder.decode(bytes, options: options), expected = try whole.resized(sizing, of: size)
+            #expect((made.width, made.height) == (sizing.scaled.width, sizing.scaled.height))
+            #expect((made.hasAlpha, made.decodedRows) == (whole.hasAlpha, made.height))
+            #expect(made.metadata == whole.metadata)
+            let apart = zip(made.pixels, expected.pixels).map { abs(Int($0) - Int($1)) }
+            #expect(
+                apart.max() ?? 0 <= image.bound && apart.reduce(0, +) <= image.bound * apart.count / 12, "\(sizing)")
+        }
+    }
+
+    @Test(arguments: ImageOrientation.allCases)
+    func `of a turned image the part that is seen is taken`(orientation: ImageOrientation) throws {
+        var picture = try Self.picture(alpha: false)
+        picture.metadata.exif = Self.exif(orientation)
+        for format in [ImageFormat.png, .jpeg] {
+            let bytes = try coder.encode(picture, as: format, quality: 98)
+            let whole = try coder.decode(bytes), size = PixelSize(width: whole.width, height: whole.height)
+            var sizing = ImageSizing(size, exactly: PixelSize(width: 40, height: 30))
+            (sizing.left, sizing.top, sizing.right, sizing.bottom) = (20.5, 100, 221, 311.25)
+            var options = ImageDecodeOptions()
+            options.sizing = sizing
+            let apart = try zip(coder.decode(bytes, options: options).pixels, whole.resized(sizing, of: size).pixels)
+                .map { abs(Int($0) - Int($1)) }
+            #expect(apart.max() ?? 255 <= (format == .png ? 1 : 4), "\(format)")
+        }
+    }
+
+    /// With nothing but an orientation.
+    private static func exif(_ orientation: ImageOrientation) -> [UInt8] {
+        Array("II*\0".utf8) + [8, 0, 0, 0, 1, 0, 0x12, 1, 3, 0, 1, 0, 0, 0, orientation.rawValue, 0, 0, 0, 0, 0, 0, 0]
     }
 
     /// Of one row, over and over.

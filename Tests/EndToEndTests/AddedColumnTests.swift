@@ -181,4 +181,37 @@ struct AddedColumnTests: FolderSuite {
             environment: environment)
         #expect(said.stdout == "000002,3\n000007,2\n23,25,2\n", "\(said.stdout)\(said.stderr)")
     }
+
+    @Test("Tables that are made later have the columns that the archives have", .thorough, .needsPyPI)
+    func tables() async throws {
+        let path = try await PythonTools.path()
+        let environment = ["PREFETCH_DUCKDB": "\(path)/bin/duckdb", "PYTHONPATH": path]
+        // Of the list, and added: each is what it was.
+        let list = urls(",\"image_phash\":\"of the list\"")
+        for (out, words) in [
+            ("out", ["--keep-columns", "image_phash"]), ("own", ["--keep-columns", "image_phash", "--name", "own"]),
+        ] {
+            let added = ["--add-columns", "duplicate_of,image_phash"]
+            let words = run(list, out, words).filter { out == "out" || !added.contains($0) }
+            try await ran(words, says: "3 shards")
+            let tables = try await ended(
+                [
+                    "export", "--format", "parquet-metadata", "--per-shard", "10", "--out", folder.path(out), "--cache",
+                    cache,
+                ], environment: environment)
+            #expect(await tables.wait() == .exited(0), "\(tables.stderr)")
+            let said = try await shell(
+                "'\(path)/bin/duckdb' -csv -noheader -c \"describe from '\(out)/00000.parquet'\" | cut -d, -f1 | tr '\\n' ' '; "
+                    + "'\(path)/bin/duckdb' -json -c \"from '\(out)/*.parquet' order by key\" > tables; "
+                    + "cat \(out)/*.jsonl | python3 -c 'import json, sys; "
+                    + "tables = json.load(open(\"tables\")); print([json.loads(line) for line in sys.stdin] == tables)'",
+                environment: environment)
+            let kept = out == "out" ? "list_image_phash" : "image_phash"
+            let more = out == "out" ? " image_phash duplicate_of" : ""
+            #expect(
+                said.stdout
+                    == "\(kept) caption url key status error_message width height original_width original_height "
+                    + "exif sha256 stored_sha256\(more) True\n", "\(said.stdout)\(said.stderr)")
+        }
+    }
 }

@@ -89,6 +89,15 @@ package final class ImageShards: Sendable {
         return options.sidecar == .jsonl ? nil : try? ParquetProgram.find()
     }
 
+    /// The columns that were added to the shards of a folder.
+    package static func added(in path: String) -> [ShardOptions.Added] {
+        guard let folder = OpenFolder(path), let name = folder.names().filter({ $0.hasSuffix(statsName("")) }).min(),
+            let stats = folder.bytes(of: name, most: 1 << 20).flatMap({ ShardStats($0) })
+        else { return [] }
+        // Each has its type behind it.
+        return ShardOptions.added(stats.columns.map { String($0[..<($0.lastIndex(of: " ") ?? $0.endIndex)]) })
+    }
+
     /// The cache of a folder of shards whose images are in the archives alone once these are written.
     package static func cache(in path: String) -> String { path + "/.prefetch" }
 

@@ -96,6 +96,15 @@ package struct ShardOptions: Sendable, Equatable {
         case duplicateOf = "duplicate_of"
     }
 
+    /// The column of a table behind which are those that were added.
+    private static let last = "stored_sha256"
+
+    /// Those among the columns of a table.
+    static func added(_ columns: [String]) -> [Added] {
+        let behind = columns.drop { !$0.hasBytes(of: last) }
+        return Added.allCases.filter { column in behind.contains { $0.hasBytes(of: column.rawValue) } }
+    }
+
     /// Lines of a shard, as in img2dataset.
     package static let usualPerShard = 10_000
 

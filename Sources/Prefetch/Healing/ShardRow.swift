@@ -7,9 +7,6 @@ struct ShardRow {
         "key", "status", "error_message", "width", "height", "original_width", "original_height", "exif", "sha256",
         "stored_sha256", "md5", "sha512",
     ]
-    /// The last of them, but for what was asked for.
-    private static let last = "stored_sha256"
-
     let key: String
     let url: String
     /// Why it has no image.
@@ -65,10 +62,7 @@ struct ShardRow {
         var options = ListInput.Options()
         let names = try names(of: path)
         options.keepColumns = names
-        let behind = names.drop { !$0.utf8.elementsEqual(last.utf8) }
-        let added = ShardOptions.Added.allCases.filter { column in
-            behind.contains { $0.utf8.elementsEqual(column.rawValue.utf8) }
-        }
+        let added = ShardOptions.added(names)
         let input = try ListInput([path], options: options) { _ in }
         var bytes: [UInt8] = []
         reading: while true {

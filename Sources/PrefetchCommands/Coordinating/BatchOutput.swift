@@ -144,8 +144,11 @@ struct BatchOutput: Sendable {
         _ path: String, _ options: ShardOptions, _ export: BatchExport, _ chain: BatchChain, from cache: DiskCache
     ) throws(PrefetchError) -> (ImageShards, ShardExport) {
         let member = Self.member(options, chain)
+        var options = options
+        if options.form == .tables, options.added.isEmpty { options.added = ImageShards.added(in: path) }
         let shards = try ImageShards(path: path, options, member: member, of: ShardBatch(chain), from: cache)
         let writer = ShardExport(chain, queue: queue, export: export, into: shards, isNoted: isAfterRun) {
+            [options]
             columns throws(PrefetchError) in
             let caption = try BatchExport.captionColumn(options.captionColumn, among: columns.map(\.name))
             let text = ShardText(columns, caption: caption, image: member, added: options.added)

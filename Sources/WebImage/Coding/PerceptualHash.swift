@@ -10,7 +10,10 @@ package struct PerceptualHash: Sendable, Equatable {
     private static let leastSide = 256
     /// Weights of a frequency, by place.
     private static let cosines: [[Double]] = (0..<kept).map { frequency in
-        (0..<side).map { cos(Double.pi * Double(frequency * (2 * $0 + 1)) / Double(2 * side)) }
+        (0..<side).map { place in
+            let halves = Double(frequency * (2 * place + 1))
+            return cos(Double.pi * halves / Double(2 * side))
+        }
     }
 
     package let bits: UInt64
@@ -30,12 +33,18 @@ package struct PerceptualHash: Sendable, Equatable {
     /// * `grey`: 32 rows of 32 pixels.
     private init(grey: [Double]) {
         let (side, kept) = (Self.side, Self.kept)
-        let rows = (0..<side).map { y in
-            Self.cosines.map { weights in (0..<side).reduce(0) { $0 + weights[$1] * grey[side * y + $1] } }
+        // What all closures would say at once takes the compiler seconds.
+        func sum(_ weights: [Double], _ sample: (Int) -> Double) -> Double {
+            var sum = 0.0
+            for place in 0..<side { sum += weights[place] * sample(place) }
+            return sum
+        }
+        let rows: [[Double]] = (0..<side).map { y in
+            Self.cosines.map { weights in sum(weights) { grey[side * y + $0] } }
         }
         // What would be equal but for the last bits of a sum is equal.
-        let values = Self.cosines.flatMap { weights in
-            (0..<kept).map { x in ((0..<side).reduce(0) { $0 + weights[$1] * rows[$1][x] } * 1024).rounded() }
+        let values: [Double] = Self.cosines.flatMap { weights in
+            (0..<kept).map { x in (sum(weights) { rows[$0][x] } * 1024).rounded() }
         }
         let sorted = values.sorted()
         let median = (sorted[sorted.count / 2 - 1] + sorted[sorted.count / 2]) / 2

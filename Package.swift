@@ -26,8 +26,8 @@ let withoutSwift: [LinkerSetting] = [.unsafeFlags(["-nostartfiles", "-static-std
 // package that depends on this one meets the unsafe flag.
 let commandSettings = settings + [.unsafeFlags(["-Onone"], .when(configuration: .release))]
 
-// Each process of the compiler reads the macros of all files of a module of tests, and by default it takes 25 files: a tenth of the build of the
-// tests is saved by as many processes as there are cores.
+// Each process of the compiler expands the macros of all files of a test module, and by default there is one for every 25 files. With one for each
+// core the build of the tests takes a tenth less.
 let testSettings = settings + [.unsafeFlags(["-driver-batch-size-limit", "200"])]
 
 // hiredis speaks TLS where it comes with this header, from 1.0 on; Debian 12 has 0.14. Sources/CHiredis/shim.h asks the same.

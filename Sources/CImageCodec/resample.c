@@ -436,7 +436,6 @@ static void put(image_resampler *resampler, const uint8_t *row, bool stays) {
     }
 }
 
-
 void image_resampler_put(image_resampler *resampler, const uint8_t *row) { put(resampler, row, false); }
 
 void image_resampler_close(image_resampler *resampler) { free(resampler); }

@@ -8,6 +8,11 @@
 #include "../../Sources/CCodecChild/serve.c"
 #include "fuzz_child.h"
 
+#include <stddef.h>
+
+_Static_assert(sizeof(codec_call) == 296 && offsetof(codec_call, request.partial) == 176 && offsetof(codec_call, known_width) == 192,
+               "the inputs of corpus/child.txt are calls in this layout: convert them");
+
 void fuzz_child_confine(codec_hello *hello) { hello->layers = 0; }
 
 /// A file in memory with these bytes.

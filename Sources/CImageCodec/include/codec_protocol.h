@@ -9,7 +9,7 @@
 
 enum {
     /// Of these records, and of all that they have in them.
-    CODEC_VERSION = 2,
+    CODEC_VERSION = 3,
     /// Bytes of the window. Bodies that are longer are in a file, most of them.
     CODEC_WINDOW = 1 << 20,
     /// Of EXIF data and a profile.

@@ -315,7 +315,7 @@ public struct ImageCoder: Sendable {
         let image = PixelSize(width: info.width, height: info.height)
         let pixels = image.width * image.height, bitmap = 4 * sizing.scaled.width * sizing.scaled.height
         let filter = Resampling.scratchMemory(image, hasAlpha: true, sizing)
-        // What libwebp is asked for, half as large again as the whole image would be.
+        // The size that libwebp reduces the whole image to, before it is filtered.
         let least = sizing.leastSize(of: image)
         let kept =
             switch info.format {

@@ -33,7 +33,7 @@ package struct PerceptualHash: Sendable, Equatable {
     /// * `grey`: 32 rows of 32 pixels.
     private init(grey: [Double]) {
         let (side, kept) = (Self.side, Self.kept)
-        // What all closures would say at once takes the compiler seconds.
+        // A function: one expression of nested closures takes the type checker seconds.
         func sum(_ weights: [Double], _ sample: (Int) -> Double) -> Double {
             var sum = 0.0
             for place in 0..<side { sum += weights[place] * sample(place) }

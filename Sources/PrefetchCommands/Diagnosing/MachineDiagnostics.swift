@@ -50,10 +50,9 @@ enum MachineDiagnostics {
                 remedy: "install it there: scripts/install and the packages do")
         }
         switch sandbox.condition() {
-        case .useless(let reason):
+        case .useless(let reason, let remedy):
             return Finding(
-                .warn, "sandbox", "\(reason): images are decoded by the workers themselves",
-                remedy: "allow seccomp(2), in the profile of the container")
+                .warn, "sandbox", "\(reason): images are decoded by the workers themselves", remedy: remedy)
         case .holds(let layers, let missing) where missing.isEmpty: return Finding(.ok, "sandbox", "\(layers)")
         case .holds(let layers, let missing): return Finding(.ok, "sandbox", "\(layers); \(missing)")
         }

@@ -100,10 +100,9 @@ struct FetchSettings: Sendable, Equatable {
                     hint: "install it there: scripts/install and the packages do; or --sandbox auto")
             }
             let decoders = CodecSandbox(isRequired: true)
-            guard case .useless(let reason) = decoders.condition() else { return decoders }
+            guard case .useless(let reason, let remedy) = decoders.condition() else { return decoders }
             throw PrefetchError(
-                .configuration, "--sandbox on: \(TerminalText.escaped(reason))",
-                hint: "allow it seccomp(2), in the profile of its container; or --sandbox auto")
+                .configuration, "--sandbox on: \(TerminalText.escaped(reason))", hint: "\(remedy); or --sandbox auto")
         }
     }
 

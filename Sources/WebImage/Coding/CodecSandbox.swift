@@ -34,8 +34,8 @@ public final class CodecSandbox: Sendable {
     public enum Condition: Sendable, Equatable {
         /// These layers hold, and why others do not: `no landlock: Operation not supported`; empty if all do.
         case holds(Layers, missing: String)
-        /// A child could not be started, or cannot be held. The sentence says why.
-        case useless(String)
+        /// A child could not be started, or cannot be held: why, and what to do about it.
+        case useless(String, remedy: String)
     }
 
     /// The one of this process; nil if `prefetch-codec` is not beside the program that runs. Where the system cannot hold a child, images are
@@ -91,9 +91,13 @@ public final class CodecSandbox: Sendable {
             found = Self.condition(child.hello)
             giveBack(child)
         } catch {
-            found = .useless(error.message)
             // What may pass is asked again: no memory, no processes.
-            if let code = error.code, ![ENOENT, EACCES, ENOEXEC].contains(code) { return found }
+            if let code = error.code, ![ENOENT, EACCES, ENOEXEC].contains(code) {
+                return .useless(error.message, remedy: "try again when the machine has memory and processes for it")
+            }
+            found = .useless(
+                error.message,
+                remedy: "install it beside this program, of the same build: scripts/install and the packages do")
         }
         state.withLock { $0.condition = found }
         return found
@@ -105,7 +109,7 @@ public final class CodecSandbox: Sendable {
         guard let sandbox else { return isInstalled ? "off" : "off: \(program) is not there" }
         switch sandbox.state.withLock({ $0.condition }) {
         case .holds(let layers, let missing): return "\(layers)" + (missing.isEmpty ? "" : "; \(missing)")
-        case .useless(let reason): return "off: \(reason)"
+        case .useless(let reason, _): return "off: \(reason)"
         case nil: return ""
         }
     }
@@ -141,7 +145,9 @@ public final class CodecSandbox: Sendable {
             (.limits, "limits", hello.limits_error),
         ].filter { !layers.contains($0.0) }.map { "no \($0.1): \(errnoText($0.2))" }.joined(separator: ", ")
         guard layers.isSuperset(of: [.seccomp, .limits]) else {
-            return .useless("this system cannot hold a process that decodes: \(missing)")
+            return .useless(
+                "this system cannot hold a process that decodes: \(missing)",
+                remedy: "allow seccomp(2), in the profile of the container")
         }
         return .holds(layers, missing: missing)
     }

@@ -72,11 +72,11 @@ struct SandboxTests {
     func missing() throws {
         for program in ["/nonexistent/prefetch-codec", "/bin/true"] {
             let sandbox = CodecSandbox(program: program)
-            guard case .useless(let reason) = sandbox.condition() else {
+            guard case .useless(let reason, let remedy) = sandbox.condition() else {
                 Issue.record("\(program) holds")
                 continue
             }
-            #expect(reason.contains(program))
+            #expect(reason.contains(program) && remedy.hasPrefix("install it"), "\(remedy)")
             let error = Self.boxed(sandbox).failure(Sample.webp.bytes, level: .decode)
             #expect(error?.code == .localFault && error?.outcome == nil, "\(String(describing: error))")
             // One that need not be there is done without.

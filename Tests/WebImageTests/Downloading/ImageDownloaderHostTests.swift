@@ -117,6 +117,7 @@ struct ImageDownloaderHostTests {
         #expect(errors.contains { $0?.message.hasPrefix("the host has given no answer for 0 s: ") == true })
         let late = await downloader.failure("http://127.0.0.1:\(closed.port)/late")
         #expect(late?.code == .cannotConnectToHost)
+        #expect(downloader.processorTime < .seconds(1), "\(downloader.processorTime)")
     }
 
     @Test("URLs that a host never answers end soon after the last of the others")

@@ -93,7 +93,7 @@ struct ImageDownloaderRedirectTests {
         server.route("/", .redirect(to: "/none", status: 301))
         let downloader = try makeDownloader()
         let error = await downloader.failure(server.url("/"))
-        #expect(error?.httpStatus == 404)
+        #expect(error?.httpStatus == 404 && server.requests.map(\.path) == ["/", "/none"])
     }
 
     @Test("A failure behind a redirect is tried again from the start")

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import WebImage
@@ -23,5 +24,22 @@ struct RefusedConnectsTests {
         // A host that was down for long answers again: that says nothing.
         refused.didAnswer("new", now: 100)
         #expect(!refused.add("dead", isConnected: false, now: 101))
+    }
+
+    @Test("Beside a connection of ours 32 refused ones of a URL count as no try; then its tries are used up")
+    func bound() async throws {
+        let server = try SingleConnectionPort()
+        let site = "http://127.0.0.1:\(server.port)"
+        let downloader = try makeDownloader {
+            $0.maxTries = 2
+            ($0.retryBaseDelay, $0.retryMaxDelay) = (0.001, 0.001)
+        }
+        let silent = Task { await downloader.failure("\(site)/silent") }
+        try await until { server.hasRequest() }
+        let error = await downloader.failure("\(site)/refused")
+        #expect(error?.code == .cannotConnectToHost && error?.tries == 34, "\(String(describing: error))")
+        #expect(downloader.processorTime < .seconds(1), "\(downloader.processorTime)")
+        silent.cancel()
+        #expect(await silent.value?.code == .cancelled)
     }
 }

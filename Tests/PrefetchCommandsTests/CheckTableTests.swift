@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// docs/CHECKS.md and SECURITY.md against the tests and scripts they speak of.
+/// docs/CHECKS.md, docs/HOSTILE.md and SECURITY.md against the tests and scripts they speak of.
 @Suite("The table of checks", .timeLimit(.minutes(5)))
 struct CheckTableTests {
     private let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
@@ -18,6 +18,26 @@ struct CheckTableTests {
             #expect(isThere, "there is nothing as \(match.0)")
         }
         let isThere = tests.hasSuite("NoSuchTests")
+        #expect(!isThere)
+    }
+
+    @Test("Each row of docs/HOSTILE.md has its tests, which are there")
+    func servers() throws {
+        let page = try String(contentsOf: root.appending(path: "docs/HOSTILE.md"), encoding: .utf8)
+        let tests = try NamedTests(root: root)
+        let rows = NamedTests.rows(of: page, named: "test")
+        #expect(rows.count > 40)
+        for row in rows {
+            let proofs = (row.last ?? "").matches(of: /`([^`]+)`/).map(\.1)
+            #expect(!proofs.isEmpty, "\(row[0])")
+            for proof in proofs {
+                let isThere =
+                    tests.hasSuite(proof) || tests.exists("`\(proof)`") || tests.exists("\(proof)")
+                    || tests.hasCase(proof, of: "HostileServerTests")
+                #expect(isThere, "\(row[0]): there is nothing as \(proof)")
+            }
+        }
+        let isThere = tests.hasCase("no such row", of: "HostileServerTests")
         #expect(!isThere)
     }
 

@@ -76,6 +76,11 @@ struct NamedTests {
 
     func hasSuite(_ name: Substring) -> Bool { files.contains { $0.has(name) } }
 
+    /// Whether a test has that function, or a suite a case of that name.
+    func hasCase(_ name: Substring, of suite: Substring) -> Bool {
+        files.contains { $0.contains("func \(name)(") || $0.has(suite) && $0.contains("\"\(name)\"") }
+    }
+
     /// Whether a proof is there: `Suite "Begin of the name…"`, `Suite.function`, `ported downloader 04, 11`, `trace name` of Tests/Golden/traces,
     /// or `scripts/name` that can be run.
     func exists(_ proof: String) -> Bool {
@@ -101,7 +106,7 @@ struct NamedTests {
             return FileManager.default.fileExists(
                 atPath: root.appending(path: "Tests/Golden/traces/\(match.1).txt").path)
         }
-        if let match = proof.wholeMatch(of: /([A-Z][A-Za-z]+Tests)\.([a-z][A-Za-z]+)/) {
+        if let match = proof.wholeMatch(of: /([A-Z][A-Za-z]+Tests)\.([a-z][A-Za-z0-9]+)/) {
             return files.contains { $0.has(match.1) && $0.contains("func \(match.2)(") }
         }
         guard let match = proof.wholeMatch(of: /([A-Z][A-Za-z]+Tests) "([^"…]+)(…?)"/) else { return false }

@@ -8,10 +8,10 @@ import Testing
 import Threading
 import WebImage
 
-/// Whatever a person or a program is shown adds up, while workers are killed and stopped. How long by the environment: PREFETCH_TOTALS_SECONDS=60.
+/// Whatever a person or a program is shown adds up, while workers are killed and stopped. How long by the environment: TEST_TOTALS_SECONDS=60.
 @Suite("Totals in a storm", .timeLimit(.minutes(5)))
 struct TotalsTests {
-    private static let seconds = Int(ProcessInfo.processInfo.environment["PREFETCH_TOTALS_SECONDS"] ?? "") ?? 6
+    private static let seconds = Int(ProcessInfo.processInfo.environment["TEST_TOTALS_SECONDS"] ?? "") ?? 6
 
     /// Three workers at a time; one of them is killed each second, one stopped past its lease every three.
     private func storm(

@@ -8,7 +8,7 @@ import WebImage
 @testable import PrefetchCommands
 @testable import Queue
 
-/// Pages that are made from the rows of answers and of settings; `PREFETCH_GOLDEN=write` writes them anew.
+/// Pages that are made from the rows of answers and of settings; `TEST_GOLDEN=write` writes them anew.
 @Suite("Rows of answers and settings", .timeLimit(.minutes(5)))
 struct FigureTests {
     private static let docs = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
@@ -20,10 +20,10 @@ struct FigureTests {
         let page = try String(contentsOf: file, encoding: .utf8)
         let from = start.isEmpty ? page.startIndex : try #require(page.range(of: start)).upperBound
         let to = end.isEmpty ? page.endIndex : try #require(page.range(of: end, range: from..<page.endIndex)).lowerBound
-        if ProcessInfo.processInfo.environment["PREFETCH_GOLDEN"] == "write" {
+        if ProcessInfo.processInfo.environment["TEST_GOLDEN"] == "write" {
             try (page[..<from] + part + page[to...]).write(to: file, atomically: true, encoding: .utf8)
         } else {
-            #expect(page[from..<to] == part, "\(name) is not made from the rows: PREFETCH_GOLDEN=write writes it")
+            #expect(page[from..<to] == part, "\(name) is not made from the rows: TEST_GOLDEN=write writes it")
         }
     }
 

@@ -1,7 +1,7 @@
 internal import Foundation
 package import Testing
 
-/// Texts that are kept in `Tests/Golden`: a change of what people and programs read shows there. With PREFETCH_GOLDEN=write they are written
+/// Texts that are kept in `Tests/Golden`: a change of what people and programs read shows there. With TEST_GOLDEN=write they are written
 /// anew, and fail once where they differed.
 package enum Golden {
     /// * `name`: below `Tests/Golden`, without `.txt`.
@@ -13,7 +13,7 @@ package enum Golden {
         let kept = try? String(contentsOf: file, encoding: .utf8)
         // Bytes: String's equality is canonical equivalence.
         let isKept = kept.map { Array($0.utf8) == Array(text.utf8) } ?? false
-        if !isKept, ProcessInfo.processInfo.environment["PREFETCH_GOLDEN"] == "write" {
+        if !isKept, ProcessInfo.processInfo.environment["TEST_GOLDEN"] == "write" {
             try FileManager.default.createDirectory(
                 at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
             try Data(text.utf8).write(to: file)

@@ -34,7 +34,7 @@ enum EnvironmentNames {
     /// What the files in docker/ and the unit read, and the programs do not.
     private static let ofOthers: Set<String> = [
         "PREFETCH_DEMO_COUNT", "PREFETCH_IMAGE", "PREFETCH_REVISION", "PREFETCH_SUBNET",
-        "PREFETCH_VERSION", "PREFETCH_WORKER_OPTIONS", "PREFETCH_GOLDEN",
+        "PREFETCH_VERSION", "PREFETCH_WORKER_OPTIONS",
     ]
 
     /// A sentence for each variable that looks like a setting and is none.

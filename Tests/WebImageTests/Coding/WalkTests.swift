@@ -10,13 +10,13 @@ import Testing
 /// Images that encoders write, and thousands of damaged ones: what is proved to be whole without the library of its format, the library decodes without a
 /// word, and of what is whole nothing is left to it.
 ///
-/// `PREFETCH_WALK_SEED` gives other numbers, `PREFETCH_WALK_MUTANTS` more of each image; `PREFETCH_WALK_FILES` is a folder of JPEG and WebP to damage
+/// `TEST_WALK_SEED` gives other numbers, `TEST_WALK_MUTANTS` more of each image; `TEST_WALK_FILES` is a folder of JPEG and WebP to damage
 /// besides, such as those of other encoders.
 @Suite("Proofs against the libraries", .timeLimit(.minutes(10)))
 struct WalkTests {
-    private static let seed = number("PREFETCH_WALK_SEED") ?? 20_261_130
+    private static let seed = number("TEST_WALK_SEED") ?? 20_261_130
     private static let images = isThorough ? 120 : 20
-    private static let mutants = number("PREFETCH_WALK_MUTANTS") ?? (isThorough ? 100 : 25)
+    private static let mutants = number("TEST_WALK_MUTANTS") ?? (isThorough ? 100 : 25)
 
     private static func number(_ name: String) -> Int? { ProcessInfo.processInfo.environment[name].flatMap(Int.init) }
 
@@ -144,9 +144,9 @@ struct WalkTests {
         #expect(count.images == Self.images && count.both > 0 && count.neither > count.doubts)
     }
 
-    private static let folder = ProcessInfo.processInfo.environment["PREFETCH_WALK_FILES"]
+    private static let folder = ProcessInfo.processInfo.environment["TEST_WALK_FILES"]
 
-    @Test("Files of other encoders", .enabled(if: folder != nil, "PREFETCH_WALK_FILES names none"))
+    @Test("Files of other encoders", .enabled(if: folder != nil, "TEST_WALK_FILES names none"))
     func files() throws {
         let folder = try #require(Self.folder)
         var (random, count) = (Numbers(Self.seed), Count())

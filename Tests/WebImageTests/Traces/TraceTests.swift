@@ -6,7 +6,7 @@ import Testing
 @testable import WebImage
 
 /// What a program that uses SDWebImage sees, call by call, for every flow of the articles: compared with `Tests/Golden/traces`, whose files
-/// name the place that each flow is from. With PREFETCH_GOLDEN=write they are written anew, to be read.
+/// name the place that each flow is from. With TEST_GOLDEN=write they are written anew, to be read.
 @Suite("Golden traces", .timeLimit(.minutes(5)))
 struct TraceTests {
     enum Mode: String, CaseIterable {

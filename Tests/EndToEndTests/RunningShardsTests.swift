@@ -120,6 +120,13 @@ struct RunningShardsTests: FolderSuite {
         try tear()
         try await ran(export("out"), says: "20 images in 2 shards, 1 of them new")
         #expect(folder.read("out/00001.tar") == whole && names("out").count == 6)
+        // Killed between the last two names.
+        let stats = folder.read("out/00001_stats.json") ?? []
+        for command in [export("out"), run([file], "out")] {
+            folder.write(stats, to: "out/.00001_stats.json")
+            try await ran(command, says: "20 images in 2 shards, 0 of them new")
+            #expect(folder.read("out/00001.tar") == whole && names("out").count == 6)
+        }
         try tear()
         unlink(folder.path("out/.00001_stats.json"))
         try await ran(export("out"), exits: 73, says: "00001.tar is there already")

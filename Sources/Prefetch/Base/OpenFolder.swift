@@ -25,8 +25,7 @@ final class OpenFolder: Sendable {
 
     /// The beginning of a file; nil if there is none.
     func bytes(of name: String, most: Int) -> [UInt8]? {
-        let file = clinux_open_beneath(descriptor, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0)
-        guard file >= 0 else { return nil }
+        guard let file = file(name) else { return nil }
         defer { close(file) }
         var bytes = [UInt8](repeating: 0, count: most)
         var count = 0
@@ -40,10 +39,9 @@ final class OpenFolder: Sendable {
         return Array(bytes.prefix(count))
     }
 
-    /// Bytes of what has a name; nil if nothing has it.
-    /// Opens a file of it, for the caller to close; nil with `errno`.
-    func file(_ name: String, _ flags: Int32) -> Int32? {
-        let file = clinux_open_beneath(descriptor, name, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0)
+    /// Opens a file for reading, and for the caller to close; nil with `errno`.
+    func file(_ name: String) -> Int32? {
+        let file = clinux_open_beneath(descriptor, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0)
         return file < 0 ? nil : file
     }
 
@@ -63,29 +61,9 @@ final class OpenFolder: Sendable {
         return names
     }
 
+    /// Bytes of what has a name; nil if nothing has it.
     func size(of name: String) -> Int? {
         var status = stat()
         return fstatat(descriptor, name, &status, AT_SYMLINK_NOFOLLOW) == 0 ? Int(status.st_size) : nil
-    }
-
-    /// Whether a file of this name exists with the bytes of an open one.
-    func has(_ name: String, sameAs other: Int32) -> Bool {
-        let file = clinux_open_beneath(descriptor, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0)
-        guard file >= 0 else { return false }
-        defer { close(file) }
-        var (own, known) = (stat(), stat())
-        guard fstat(file, &own) == 0, fstat(other, &known) == 0, own.st_mode & S_IFMT == S_IFREG,
-            own.st_size == known.st_size
-        else { return false }
-        var (one, two) = ([UInt8](repeating: 0, count: 1 << 18), [UInt8](repeating: 0, count: 1 << 18))
-        var offset = 0
-        while offset < Int(own.st_size) {
-            let count = pread(file, &one, one.count, off_t(offset))
-            guard count > 0, pread(other, &two, count, off_t(offset)) == count, one[..<count] == two[..<count] else {
-                return false
-            }
-            offset += count
-        }
-        return true
     }
 }

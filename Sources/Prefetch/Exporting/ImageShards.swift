@@ -30,9 +30,8 @@ package final class ImageShards: Sendable {
         let archive: TemporaryFile?
         /// Of JSON.
         let rows: TemporaryFile
-        /// Where the images are in the archive, and the files of the cache that have them too.
-        var index = ShardIndex()
-        var files: [CachedFile] = []
+        /// Of the images whose cache lies in the folder.
+        var notes = ArchivedImages.Notes()
         /// Where the first image with some bytes is, if such are kept once.
         var firsts: [Digest: First] = [:]
         var stats: ShardStats
@@ -40,15 +39,6 @@ package final class ImageShards: Sendable {
         var lines = SHA256()
         /// Bytes of the archive, and of the longest row.
         var size = 0, longestRow = 0
-    }
-
-    /// A file of the cache with an image of a shard.
-    private struct CachedFile: Sendable {
-        let key: CacheKey
-        let inode: UInt
-        let length: Int
-        /// Of its line in the shard.
-        let place: Int
     }
 
     /// The line that keeps an image, and where it is in the archive.
@@ -65,12 +55,12 @@ package final class ImageShards: Sendable {
 
     package let path: String
     let options: ShardOptions
-    private let folder: OpenFolder
+    private let folder: ShardFolder
     private let member: String
     private let writer: ParquetProgram?
     private let batch: ShardBatch
-    /// The cache, if it lies in this folder: its images stay in it until their shard is written.
-    private let images: ImageFiles?
+    /// The cache, if it lies in this folder.
+    private let archived: ArchivedImages?
     private let state = Locked(State())
 
     /// Checks that a folder can be written, and that there is a program for what is wanted; creates it with its parents.
@@ -78,9 +68,7 @@ package final class ImageShards: Sendable {
     /// - Throws: `cacheUnavailable` (73); `unreadableList` with what to install.
     @discardableResult
     package static func check(_ path: String, _ options: ShardOptions) throws(PrefetchError) -> Bool {
-        guard ImageFolder.make(path), let folder = OpenFolder(path), TemporaryFile(in: folder) != nil else {
-            throw ImageFolder.refused(path, errno)
-        }
+        try ShardFolder.make(path).checkAccess()
         return try writer(options) != nil
     }
 
@@ -91,7 +79,7 @@ package final class ImageShards: Sendable {
 
     /// The columns that were added to the shards of a folder.
     package static func added(in path: String) -> [ShardOptions.Added] {
-        guard let folder = OpenFolder(path), let name = folder.names().filter({ $0.hasSuffix(statsName("")) }).min(),
+        guard let folder = ShardFolder(path), let name = folder.names().filter({ $0.hasSuffix(statsName("")) }).min(),
             let stats = folder.bytes(of: name, most: 1 << 20).flatMap({ ShardStats($0) })
         else { return [] }
         // Each has its type behind it.
@@ -106,12 +94,10 @@ package final class ImageShards: Sendable {
     package init(
         path: String, _ options: ShardOptions, member: String, of batch: ShardBatch, from cache: DiskCache
     ) throws(PrefetchError) {
-        let (own, used) = (PathText.status(Self.cache(in: path)), PathText.status(cache.directory))
-        let isInside = own.map { own in used.map { $0.st_ino == own.st_ino && $0.st_dev == own.st_dev } ?? false }
-        images =
-            isInside == true && options.form == .webDataset && !cache.configuration.isReadOnly ? cache.images : nil
-        guard ImageFolder.make(path), let folder = OpenFolder(path) else { throw ImageFolder.refused(path, errno) }
-        (self.path, self.folder, self.options, self.member, self.batch) = (path, folder, options, member, batch)
+        (self.path, self.options, self.member, self.batch) = (path, options, member, batch)
+        folder = try ShardFolder.make(path)
+        archived =
+            options.form == .webDataset ? ArchivedImages(cache, at: Self.cache(in: path), in: folder) : nil
         writer = try Self.writer(options)
     }
 
@@ -132,7 +118,7 @@ package final class ImageShards: Sendable {
         guard options.form != .tables, let known = knownStats(Self.statsName(name)), known.isOfShard(of: wanted),
             known.count == shard.entries.count, known.successes + known.duplicates == images,
             columns == nil || known.columns == wanted.columns, files.allSatisfy({ folder.size(of: $0) != nil }),
-            self.images == nil || isReplaced(name)
+            archived?.isReplaced(name) != false
         else { return false }
         count(shard.number) { tally in
             tally.images += known.successes
@@ -145,17 +131,13 @@ package final class ImageShards: Sendable {
     /// * `columns`: of its table, in their order.
     /// - Throws: `inputOutput` (74).
     func begin(_ shard: ShardLayout.Shard, _ columns: [TypedColumn]) throws(PrefetchError) {
-        func file() throws(PrefetchError) -> TemporaryFile {
-            guard let file = TemporaryFile(in: folder) else { throw failed(ShardLayout.name(shard.number), errno) }
-            return file
-        }
-        let columns = tableColumns(columns)
+        let (name, columns) = (ShardLayout.name(shard.number), tableColumns(columns))
         var stats = emptyStats
         stats.columns = Self.texts(columns)
         let begun = Shard(
             number: shard.number, first: shard.entries.lowerBound, count: shard.entries.count, columns: columns,
-            archive: options.form == .webDataset ? try file() : nil,
-            rows: try file(), stats: stats)
+            archive: options.form == .webDataset ? try folder.newFile(name) : nil, rows: try folder.newFile(name),
+            stats: stats)
         state.withLock { $0.shard = begun }
     }
 
@@ -180,7 +162,8 @@ package final class ImageShards: Sendable {
         text.withUnsafeBytes { shard.lines.update($0) }
         if let entry, shard.archive != nil {
             if let first {
-                note(entry, of: line.result.index, at: first.offset, &shard)
+                archived?.note(
+                    entry, at: first.offset, ofLine: line.result.index - shard.first, in: &shard.notes)
             } else {
                 try archive(entry, of: line.result.index, key, sample, &shard)
             }
@@ -196,7 +179,7 @@ package final class ImageShards: Sendable {
         let lines = shard.lines
         shard.stats.lines = lines.finalize().hex
         let (isKept, isNew) = try publish(shard)
-        if !isKept { try replaceImages(of: shard) }
+        if !isKept { try archived?.replace(shard.notes, of: ShardLayout.name(shard.number), count: shard.count) }
         state.withLock { $0.shard = nil }
         count(shard.number) { tally in
             tally.images += shard.stats.successes
@@ -206,9 +189,12 @@ package final class ImageShards: Sendable {
         }
     }
 
+    /// Counts a shard that is whole: nothing has to say any more whose files it will have.
     private func count(_ shard: Int, _ body: (inout Tally) -> Void) {
         let name = ShardLayout.name(shard)
-        let bytes = [".tar", tableEnding, "_stats.json"].reduce(0) { $0 + (folder.size(of: name + $1) ?? 0) }
+        if options.form != .tables { folder.delete(Self.markName(name)) }
+        let files = [name + ".tar", name + tableEnding, Self.statsName(name)]
+        let bytes = files.reduce(0) { $0 + (folder.size(of: $1) ?? 0) }
         state.withLock { state in
             state.tally.shards += 1
             state.tally.bytes += bytes
@@ -247,16 +233,17 @@ package final class ImageShards: Sendable {
         let name = ShardLayout.name(shard.number) + ".tar"
         func put(_ member: String, _ bytes: [UInt8]) throws(PrefetchError) {
             let all = TarHeader.bytes("\(key).\(member)", size: bytes.count) + bytes + TarHeader.padding(bytes.count)
-            try write(all, file, name)
+            try folder.write(all, to: file, name)
             shard.size += all.count
         }
         let image = member == ShardOptions.ownMember ? entry.format.fileExtension : member
-        note(entry, of: line, at: shard.size + TarHeader.blockSize, &shard)
-        try write(TarHeader.bytes("\(key).\(image)", size: entry.size), file, name)
+        archived?.note(
+            entry, at: shard.size + TarHeader.blockSize, ofLine: line - shard.first, in: &shard.notes)
+        try folder.write(TarHeader.bytes("\(key).\(image)", size: entry.size), to: file, name)
         let code = entry.copy(to: file.descriptor)
-        guard code == 0 else { throw failed(name, code) }
+        guard code == 0 else { throw folder.failed(name, code) }
         let padding = TarHeader.padding(entry.size)
-        try write(padding, file, name)
+        try folder.write(padding, to: file, name)
         shard.size += TarHeader.blockSize + entry.size + padding.count
         try put("json", sample.json)
         if let caption = sample.caption { try put("txt", caption) }
@@ -282,64 +269,7 @@ package final class ImageShards: Sendable {
         }
         row.append(UInt8(ascii: "\n"))
         shard.longestRow = max(shard.longestRow, row.count)
-        try write(row, shard.rows, ShardLayout.name(shard.number))
-    }
-
-    private func write(_ bytes: [UInt8], _ file: TemporaryFile, _ name: String) throws(PrefetchError) {
-        let code = OpenFile.write(bytes, to: file.descriptor)
-        guard code == 0 else { throw failed(name, code) }
-    }
-
-    // MARK: The cache beside it
-
-    /// Notes where an image will be in the archive.
-    private func note(_ entry: CacheEntry, of line: Int, at offset: Int, _ shard: inout Shard) {
-        guard let images, let record = entry.knownRecord else { return }
-        let place = line - shard.first
-        let content = record.original == nil ? nil : images.validators(of: entry)?.contentDigest
-        shard.index.slots[place] = ShardIndex.Slot(
-            entry.key, offset: offset, record, contentDigest: content)
-        guard !entry.isInShard else { return }
-        shard.files.append(CachedFile(key: entry.key, inode: entry.inode, length: entry.size, place: place))
-    }
-
-    /// Writes where the images are in the archive that has, or will have, its name.
-    private func writeIndex(of shard: Shard, _ archive: Int32, _ name: String) throws(PrefetchError) {
-        guard let identity = ShardIndex.identity(of: archive), let file = TemporaryFile(in: folder) else {
-            throw failed(name + ".tar", errno)
-        }
-        try write(shard.index.bytes(count: shard.count, file: identity), file, name)
-        guard fsync(file.descriptor) == 0 else { throw failed(name, errno) }
-        let code = file.publish(replacing: ShardIndex.name(name, file: identity))
-        guard code == 0 else { throw failed(name, code) }
-    }
-
-    /// Whether the cache has links in the place of all images of a shard.
-    private func isReplaced(_ name: String) -> Bool { withIndex(of: name, ShardIndex.isReplaced) ?? false }
-
-    private func withIndex<Result>(of name: String, _ body: (Int32) -> Result) -> Result? {
-        guard let archive = folder.file(name + ".tar", O_RDONLY) else { return nil }
-        defer { close(archive) }
-        guard let identity = ShardIndex.identity(of: archive),
-            let index = folder.file(ShardIndex.name(name, file: identity), O_RDWR)
-        else { return nil }
-        defer { close(index) }
-        return body(index)
-    }
-
-    /// From now on the images are in the archive alone.
-    private func replaceImages(of shard: Shard) throws(PrefetchError) {
-        guard let images else { return }
-        let name = ShardLayout.name(shard.number)
-        for file in shard.files {
-            do throws(WebImageError) {
-                try images.link(
-                    file.key, toShard: name, file.place, replacing: (file.inode, file.length))
-            } catch {
-                throw PrefetchError(.inputOutput, error.message, hint: "make room, and run it again")
-            }
-        }
-        _ = withIndex(of: name, ShardIndex.markReplaced)
+        try folder.write(row, to: shard.rows, ShardLayout.name(shard.number))
     }
 
     // MARK: Names
@@ -347,7 +277,7 @@ package final class ImageShards: Sendable {
     /// Returns whether the files stayed as they were because they have more images, and whether one of them is new.
     private func publish(_ shard: Shard) throws(PrefetchError) -> (isKept: Bool, isNew: Bool) {
         let name = ShardLayout.name(shard.number)
-        let (stats, mark) = (Self.statsName(name), "." + Self.statsName(name))
+        let (stats, mark) = (Self.statsName(name), Self.markName(name))
         var known = knownStats(stats)
         if known?.isOfShard(of: shard.stats) != true {
             if known != nil, !options.replaces { throw ImageFolder.taken("\(path)/\(stats)") }
@@ -360,7 +290,7 @@ package final class ImageShards: Sendable {
         }
         var files: [(file: TemporaryFile, name: String)] = []
         if let archive = shard.archive {
-            try write(TarHeader.end(shard.size), archive, name)
+            try folder.write(TarHeader.end(shard.size), to: archive, name)
             files.append((archive, name + ".tar"))
         }
         files.append(
@@ -369,75 +299,45 @@ package final class ImageShards: Sendable {
                 name + tableEnding
             ))
         let isOwn = options.replaces || known != nil || knownStats(mark)?.isOfShard(of: shard.stats) == true
-        let new = files.filter { !folder.has($0.name, sameAs: $0.file.descriptor) }
+        let new = files.filter { !folder.has($0.name, sameAs: $0.file) }
         if !isOwn {
             let others = options.form == .tables ? [] : [stats, mark]
             if let taken = (new.map(\.name) + others).first(where: { folder.size(of: $0) != nil }) {
                 throw ImageFolder.taken("\(path)/\(taken)")
             }
         }
-        if images != nil, let archive = shard.archive {
-            // Before the archive has its name: links to the old one lead to the new one then.
-            let isNew = new.contains { $0.file === archive }
-            let present = isNew ? nil : folder.file(name + ".tar", O_RDONLY)
-            defer { if let present { close(present) } }
-            try writeIndex(of: shard, present ?? archive.descriptor, name)
+        if let archived, let archive = shard.archive {
+            try archived.writeIndex(
+                shard.notes, of: name, new: new.contains { $0.file === archive } ? archive : nil, count: shard.count)
         }
         if options.form == .tables || (new.isEmpty && known?.hasCounts(of: shard.stats) == true) {
-            for (file, name) in new { try publish(file, as: name, replaces: isOwn) }
+            for (file, name) in new { try folder.put(file, as: name, replaces: isOwn) }
             return (false, !new.isEmpty)
         }
-        guard let text = TemporaryFile(in: folder) else { throw failed(stats, errno) }
-        try write(shard.stats.bytes, text, stats)
-        try publish(text, as: mark, replaces: isOwn)
-        for (file, name) in new { try publish(file, as: name, replaces: isOwn) }
-        // The names of the other files are on the disk before this one is.
-        guard fsync(folder.descriptor) == 0, renameat(folder.descriptor, mark, folder.descriptor, stats) == 0 else {
-            throw failed(stats, errno)
-        }
-        if images != nil, isOwn { removeOldIndexes(of: name) }
+        try folder.put(shard.stats.bytes, as: mark, replaces: isOwn)
+        for (file, name) in new { try folder.put(file, as: name, replaces: isOwn) }
+        try folder.put(shard.stats.bytes, as: stats, replaces: isOwn)
+        if isOwn { archived?.removeOldIndexes(of: name) }
         return (false, true)
-    }
-
-    /// Removes the indexes of the archives that had this name before.
-    private func removeOldIndexes(of name: String) {
-        guard let archive = folder.file(name + ".tar", O_RDONLY) else { return }
-        defer { close(archive) }
-        guard let identity = ShardIndex.identity(of: archive) else { return }
-        for old in folder.names() where ShardIndex.isName(old, of: name) {
-            if old != ShardIndex.name(name, file: identity) { unlinkat(folder.descriptor, old, 0) }
-        }
     }
 
     /// The rows as Parquet.
     private func table(
         of shard: Shard, by writer: ParquetProgram, _ name: String
     ) throws(PrefetchError) -> TemporaryFile {
-        guard let file = TemporaryFile(in: folder) else { throw failed(name, errno) }
-        guard lseek(shard.rows.descriptor, 0, SEEK_SET) == 0 else { throw failed(name, errno) }
+        let file = try folder.newFile(name)
+        guard lseek(shard.rows.descriptor, 0, SEEK_SET) == 0 else { throw folder.failed(name, errno) }
         let code = try writer.write(
             shard.columns, rows: shard.rows.descriptor, longest: shard.longestRow, to: file.descriptor,
             called: "\(path)/\(name).parquet")
-        guard code == 0 else { throw failed(name + ".parquet", code) }
+        guard code == 0 else { throw folder.failed(name + ".parquet", code) }
         return file
     }
 
-    private func publish(_ file: TemporaryFile, as name: String, replaces: Bool) throws(PrefetchError) {
-        guard fsync(file.descriptor) == 0 else { throw failed(name, errno) }
-        let code = replaces ? file.publish(replacing: name) : file.publish(as: name)
-        if code == EEXIST { throw ImageFolder.taken("\(path)/\(name)") }
-        guard code == 0 else { throw failed(name, code) }
-    }
-
     private static func statsName(_ name: String) -> String { name + "_stats.json" }
+    private static func markName(_ name: String) -> String { "." + statsName(name) }
 
     private func knownStats(_ name: String) -> ShardStats? {
         folder.bytes(of: name, most: 1 << 20).flatMap { ShardStats($0) }
-    }
-
-    private func failed(_ name: String, _ code: Int32) -> PrefetchError {
-        PrefetchError(
-            .inputOutput, "cannot write \(path)/\(name): \(String(cString: strerror(code)))",
-            hint: "make room, and run it again: complete shards stay, the rest is added")
     }
 }

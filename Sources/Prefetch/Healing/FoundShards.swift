@@ -25,14 +25,14 @@ package struct FoundShards: Sendable {
     }
 
     private let path: String
-    private let folder: OpenFolder
+    private let folder: ShardFolder
     /// The names in it, by number.
     private let numbers: [Int]
     private let names: Set<ByteText>
 
     /// - Throws: `notFound` if it has no shards.
     package init(_ path: String) throws(PrefetchError) {
-        guard let folder = OpenFolder(path) else { throw .file("open", path) }
+        guard let folder = ShardFolder(path) else { throw .file("open", path) }
         (self.path, self.folder) = (path, folder)
         let all = folder.names()
         names = Set(all.map { ByteText($0) })
@@ -70,7 +70,7 @@ package struct FoundShards: Sendable {
             let name = ShardLayout.name(number)
             let (rows, added) = try ShardRow.all(of: table)
             if plan.added.isEmpty { plan.added = added }
-            let archive = folder.file(name + ".tar", O_RDONLY)
+            let archive = folder.file(name + ".tar")
             defer { if let archive { close(archive) } }
             let images = archive.map { ShardArchive($0).images } ?? [:]
             var missing = 0
@@ -126,10 +126,9 @@ package struct FoundShards: Sendable {
         let file = try OutputFile(path: list)
         try file.write(text)
         try file.commit()
-        guard let descriptor = folder.file(name + ".tar", O_RDONLY) else { return 0 }
+        guard let descriptor = folder.file(name + ".tar") else { return 0 }
         defer { close(descriptor) }
         let archive = ShardArchive(descriptor)
-        guard let identity = ShardIndex.identity(of: descriptor) else { throw .file("read", "\(path)/\(name).tar") }
         let (rule, coder) = (CacheKeyRule(options), ImageCoder())
         var index = ShardIndex()
         for (place, row) in rows.enumerated() {
@@ -156,26 +155,12 @@ package struct FoundShards: Sendable {
                 throw PrefetchError(.inputOutput, error.message)
             }
         }
-        try write(index, of: name, count: rows.count, identity)
+        try folder.put(index, of: name, descriptor, count: rows.count)
         for (place, slot) in index.slots {
             do throws(WebImageError) { try images.link(slot.key, toShard: name, place, replacing: nil) } catch {
                 throw PrefetchError(.inputOutput, error.message)
             }
         }
         return index.slots.count
-    }
-
-    private func write(
-        _ index: ShardIndex, of name: String, count: Int, _ identity: UInt32
-    ) throws(PrefetchError) {
-        let target = ShardIndex.name(name, file: identity)
-        guard let file = TemporaryFile(in: folder) else { throw .file("write", "\(path)/\(target)") }
-        var code = OpenFile.write(index.bytes(count: count, file: identity), to: file.descriptor)
-        if code == 0, fsync(file.descriptor) != 0 { code = errno }
-        if code == 0 { code = file.publish(replacing: target) }
-        guard code == 0 else {
-            errno = code
-            throw .file("write", "\(path)/\(target)")
-        }
     }
 }

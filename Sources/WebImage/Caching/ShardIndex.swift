@@ -25,6 +25,8 @@ package struct ShardIndex: Sendable {
 
     /// By the place of their lines in the shard.
     package var slots: [Int: Slot] = [:]
+    /// Whether the cache has links in the place of all these images.
+    package var isReplaced = false
 
     package init() {}
 
@@ -46,7 +48,7 @@ package struct ShardIndex: Sendable {
     /// The file.
     /// * `count`: lines of the shard; `file`: what no copy of the archive has.
     package func bytes(count: Int, file: UInt32) -> [UInt8] {
-        var bytes = Self.mark + [Self.open]
+        var bytes = Self.mark + [isReplaced ? Self.replaced : Self.open]
         bytes.reserveCapacity(Self.headerSize + count * Self.slotSize)
         for place in 0..<count {
             guard let slot = slots[place] else {
@@ -67,13 +69,7 @@ package struct ShardIndex: Sendable {
         return clinux_stat_file(descriptor, &status, &identity) == 0 ? identity : nil
     }
 
-    /// Notes that the cache has links in the place of all these images.
-    package static func markReplaced(_ descriptor: Int32) {
-        var byte = replaced
-        pwrite(descriptor, &byte, 1, off_t(headerSize - 1))
-    }
-
-    /// Whether it has.
+    /// Whether it says that the cache has links in the place of all its images.
     package static func isReplaced(_ descriptor: Int32) -> Bool {
         OpenFile.read(descriptor, at: headerSize - 1, limit: 1) == [replaced]
     }

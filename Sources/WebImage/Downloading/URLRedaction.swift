@@ -4,8 +4,8 @@
 package enum URLRedaction {
     package static let mask = "***"
 
-    /// Masks a whole URL; invalid URLs are accepted too.
-    package static func url(_ url: String) -> String { Self.url(url) { _ in mask } }
+    /// Masks a whole URL; invalid URLs are accepted too. What is masked already stays as it is.
+    package static func url(_ url: String) -> String { masked(url, isText: false) }
 
     /// Masks a whole URL with other replacements.
     package static func url(_ url: String, substituting substitute: (String) -> String) -> String {
@@ -13,7 +13,14 @@ package enum URLRedaction {
     }
 
     /// Masks the URLs in a sentence; blanks, quotes and angle brackets end them.
-    package static func text(_ text: String) -> String { masked(text, isText: true, depth: 0) { _ in mask } ?? text }
+    package static func text(_ text: String) -> String { masked(text, isText: true) }
+
+    private static func masked(_ text: String, isText: Bool) -> String {
+        var text = text
+        // A secret may have had the byte at which what is around it ends.
+        while let next = masked(text, isText: isText, depth: 0, { _ in mask }) { text = next }
+        return text
+    }
 
     /// Whether a parameter with this name, percent-encoded or not, is secret.
     package static func isSecret(_ name: String) -> Bool {

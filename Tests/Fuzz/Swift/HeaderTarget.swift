@@ -51,7 +51,9 @@ extension FuzzTarget {
         let location = (parts.count > 1 ? Array(parts[1]) : []).withUnsafeBytes(CurlInfo.text)
         let masked = URLRedaction.url(text)
         try claim(URLRedaction.url(masked).utf8.elementsEqual(masked.utf8), "masked again it is another: \(masked)")
-        _ = URLRedaction.text(text)
+        let sentence = URLRedaction.text(text)
+        try claim(
+            URLRedaction.text(sentence).utf8.elementsEqual(sentence.utf8), "masked again it is another: \(sentence)")
         _ = IPAddress(text)
         _ = CIDR(text)
         for host in ["http://host.test/a/b?c", "https://u:p@[::1]:8443/x", text] {

@@ -49,6 +49,8 @@ struct URLMaskTests {
             ("https://h/a?u=http%3A%2F%2Fme%3Apw%40x%2F", "https://h/a?u=***"),
             ("https://h/a?u=http%3A%2F%2Fx%2Fa.jpg", "https://h/a?u=http%3A%2F%2Fx%2Fa.jpg"),
             ("https://h/a?u=http%253A%252F%252Fx%252F%253Fsig%253D1", "https://h/a?u=***"),
+            // The slash at which the inner host would end is in the secret behind it.
+            ("https://h/;x://me:pw@;key=a/b;f@z/", "https://h/;x://me:***@z/"),
             ("", ""), ("no url", "no url"), ("https://h/ä?sig=ü", "https://h/ä?sig=***"),
         ])
     func urls(url: String, masked: String) {

@@ -45,7 +45,7 @@ public struct CacheKeyFilter: Sendable, Equatable, CustomStringConvertible {
         } else if text.hasBytes(of: "without-query") {
             self = .withoutQuery
         } else {
-            guard text.startsWithBytes(of: "s"), let separator = text.dropFirst().unicodeScalars.first,
+            guard text.startsWithBytes(of: "s"), let separator = text.unicodeScalars.dropFirst().first,
                 case let parts = Self.parts(text.unicodeScalars.dropFirst(2), separator), parts.count == 3,
                 parts[2].isEmpty
             else {
@@ -78,13 +78,17 @@ public struct CacheKeyFilter: Sendable, Equatable, CustomStringConvertible {
         case .withoutQuery: return "without-query"
         case .substitution(let pattern, let replacement):
             let parts = [pattern.description, replacement.description]
-            let separators: [Unicode.Scalar] = ["/", "|", "#", "~", "!", "\u{1}"]
-            let separator =
-                separators.first { separator in
-                    parts.allSatisfy { Self.parts($0.unicodeScalars[...], separator).count == 1 }
-                } ?? "\u{2}"
+            let separator = Self.separator(of: parts)
             return (["s"] + parts + [""]).joined(separator: "\(separator)")
         }
+    }
+
+    /// A character at which texts are not taken apart.
+    private static func separator(of texts: [String]) -> Unicode.Scalar {
+        let usual: [Unicode.Scalar] = ["/", "|", "#", "~", "!"]
+        let others = (1...UInt32.max).lazy.compactMap(Unicode.Scalar.init).filter { $0 != "\\" }
+        return usual.first { separator in texts.allSatisfy { parts($0.unicodeScalars[...], separator).count == 1 } }
+            ?? others.first { separator in !texts.contains { $0.unicodeScalars.contains(separator) } } ?? "/"
     }
 
     /// The key of a URL.

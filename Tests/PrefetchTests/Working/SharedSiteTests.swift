@@ -159,13 +159,13 @@ struct SharedSiteTests {
         let latency = try #require(host.news.latency)
         #expect(latency.now > 4 * latency.best && host.reason == latency.text && host.news.error == nil)
         let other = Task { try await second.run() }
-        #expect(await becomes { await second.hostsVersion != nil })
+        #expect(await becomes(within: .seconds(60)) { await second.hostsVersion != nil })
         let more = (0..<16).map { fixture.origin.url("/b/\($0).png") }
         _ = try await fixture.submit(more, to: queue, jobSize: 64)
-        #expect(await becomes { fixture.origin.requests.contains { $0.path.hasPrefix("/b/") } })
+        #expect(await becomes(within: .seconds(60)) { fixture.origin.requests.contains { $0.path.hasPrefix("/b/") } })
         let downloader = second.context.manager.downloader
         #expect(
-            await becomes {
+            await becomes(within: .seconds(60)) {
                 await downloader.states(of: Set(more)).values.contains {
                     $0.phase == .waitingForHost && $0.reason.hasPrefix("at most ")
                 }

@@ -28,6 +28,13 @@ struct BytePatternTests {
         #expect(try key(#"s/a/\\\$1/"#, "a") == #"\$1"#)
         let filter = try #require(CacheKeyFilter(#"s|\|x/|\||"#))
         #expect(CacheKeyFilter(filter.description) == filter)
+        // Whatever is in it, there is another separator.
+        let all = String(String.UnicodeScalarView((1..<0x400).compactMap(Unicode.Scalar.init)))
+        for text in ["/|#~!", "/|#~!\u{1}\u{2}", all] {
+            let filter = try CacheKeyFilter(replacing: "\\Q\(text)", with: "-")
+            #expect(CacheKeyFilter(filter.description) == filter)
+        }
+        #expect(try key("s\u{301}a\u{301}-\u{301}", "cab") == "c-b")
     }
 
     @Test("A URL is its bytes: those of UTF-8, and those that are none")

@@ -116,9 +116,11 @@ public struct CacheKeyFilter: Sendable, Equatable, CustomStringConvertible {
             return key.count <= longest
         }
         key += url.utf8.dropFirst(end)
-        guard key.count <= longest else {
+        // A byte that is left of a character becomes U+FFFD, which has three.
+        let text = String(decoding: key, as: UTF8.self)
+        guard text.utf8.count <= longest else {
             throw WebImageError(.invalidURL, "the pattern \(pattern) makes a cache key of more than \(longest) bytes")
         }
-        return String(decoding: key, as: UTF8.self)
+        return text
     }
 }

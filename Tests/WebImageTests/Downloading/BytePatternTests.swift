@@ -106,5 +106,11 @@ struct BytePatternTests {
             let error = #expect(throws: WebImageError.self) { try CacheKeyFilter(text: rule).key(for: url) }
             #expect(error?.code == .invalidURL)
         }
+        // 65,460 bytes, of which 120 are halves of characters.
+        let halves = "s/x*/" + String(repeating: "a", count: 540) + "/"
+        let error = #expect(throws: WebImageError.self) {
+            try CacheKeyFilter(text: halves).key(for: String(repeating: "é", count: 60))
+        }
+        #expect(error?.code == .invalidURL)
     }
 }

@@ -92,7 +92,7 @@ public struct CacheKeyFilter: Sendable, Equatable, CustomStringConvertible {
     }
 
     /// The key of a URL.
-    /// - Throws: `invalidURL` if the pattern takes more steps on this URL than it may, or the key is too long.
+    /// - Throws: `invalidURL` if the pattern takes more steps on this URL than it may, cuts a character in two, or makes a key that is too long.
     public func key(for url: String) throws(WebImageError) -> String {
         switch kind {
         case .url: return url
@@ -116,10 +116,13 @@ public struct CacheKeyFilter: Sendable, Equatable, CustomStringConvertible {
             return key.count <= longest
         }
         key += url.utf8.dropFirst(end)
-        // A byte that is left of a character becomes U+FFFD, which has three.
-        let text = String(decoding: key, as: UTF8.self)
-        guard text.utf8.count <= longest else {
+        guard key.count <= longest else {
             throw WebImageError(.invalidURL, "the pattern \(pattern) makes a cache key of more than \(longest) bytes")
+        }
+        // U+FFFD in place of what is left of a character would give several URLs one key.
+        guard let text = String(validating: key, as: UTF8.self) else {
+            throw WebImageError(
+                .invalidURL, "the pattern \(pattern) cuts a character in two, which no cache key can have")
         }
         return text
     }

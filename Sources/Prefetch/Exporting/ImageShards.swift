@@ -118,7 +118,9 @@ package final class ImageShards: Sendable {
         guard options.form != .tables, let known = knownStats(Self.statsName(name)), known.isOfShard(of: wanted),
             known.count == shard.entries.count, known.successes + known.duplicates == images,
             columns == nil || known.columns == wanted.columns, files.allSatisfy({ folder.size(of: $0) != nil }),
-            archived?.isReplaced(name) != false
+            archived?.isReplaced(name) != false,
+            // A writer of other stats that was killed has left it: files may be of either.
+            knownStats(Self.markName(name)).map({ $0.hasCounts(of: known) }) != false
         else { return false }
         count(shard.number) { tally in
             tally.images += known.successes
@@ -181,7 +183,7 @@ package final class ImageShards: Sendable {
         let (isKept, isNew) = try publish(shard)
         if !isKept { try archived?.replace(shard.notes, of: ShardLayout.name(shard.number), count: shard.count) }
         state.withLock { $0.shard = nil }
-        count(shard.number) { tally in
+        count(shard.number, isKept: isKept) { tally in
             tally.images += shard.stats.successes
             tally.duplicates += shard.stats.duplicates
             if isKept { tally.kept += 1 }
@@ -189,10 +191,10 @@ package final class ImageShards: Sendable {
         }
     }
 
-    /// Counts a shard that is whole: nothing has to say any more whose files it will have.
-    private func count(_ shard: Int, _ body: (inout Tally) -> Void) {
+    /// Counts a shard. If it is whole, nothing has to say any more whose files it will have.
+    private func count(_ shard: Int, isKept: Bool = false, _ body: (inout Tally) -> Void) {
         let name = ShardLayout.name(shard)
-        if options.form != .tables { folder.delete(Self.markName(name)) }
+        if options.form != .tables, !isKept { folder.delete(Self.markName(name)) }
         let files = [name + ".tar", name + tableEnding, Self.statsName(name)]
         let bytes = files.reduce(0) { $0 + (folder.size(of: $1) ?? 0) }
         state.withLock { state in

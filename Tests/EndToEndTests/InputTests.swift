@@ -70,7 +70,7 @@ struct InputTests: FolderSuite {
         #expect(run.stderr.components(separatedBy: warning).count == 2, "\(run.stderr)")
         let kept = try await coord(["run", file, "--cache", cache, "--keep-columns", "id,caption"] + net)
         #expect(await kept.wait() == .exited(3), "\(kept.stderr)")
-        #expect(kept.stderr.contains("members that nothing uses: tags (1 line);"), "\(kept.stderr)")
+        #expect(!kept.stderr.contains("nothing uses"), "\(kept.stderr)")
         let export = try await coord(["export", "--format", "jsonl", "--cache", cache])
         let rows = export.stdout.split(separator: "\n").map(String.init)
         #expect(rows.count == 3)

@@ -15,29 +15,50 @@ extension ArraySlice<UInt8> {
         withUnsafeBytes { bytes in bytes.lastIndex(of: byte).map { startIndex + $0 } }
     }
 
-    /// How often a byte is there.
-    func count(of byte: UInt8) -> Int {
-        withUnsafeBytes { bytes in
-            var count = 0
-            for other in bytes where other == byte { count += 1 }
-            return count
-        }
-    }
-
     /// Whether there is a control character: what no URL has.
     var hasControl: Bool { withUnsafeBytes { $0.contains { $0 < 0x20 || $0 == 0x7F } } }
 }
 
 extension UnsafeBufferPointer<UInt8> {
+    private static var ones: UInt64 { 0x0101_0101_0101_0101 }
+    private static var tops: UInt64 { 0x8080_8080_8080_8080 }
+
+    private func eight(at place: Int) -> UInt64 {
+        UInt64(littleEndian: UnsafeRawPointer(baseAddress! + place).loadUnaligned(as: UInt64.self))
+    }
+
+    /// How often a byte is there.
+    func count(of byte: UInt8) -> Int {
+        var count = 0
+        // Without a check of each sum, so that it is done for many bytes at once.
+        for other in self { count &+= other == byte ? 1 : 0 }
+        return count
+    }
+
+    /// The first place of one of two bytes from `start` on; `count` if there is none.
+    func place(of first: UInt8, or second: UInt8, from start: Int) -> Int {
+        precondition(start >= 0)
+        let (firsts, seconds) = (Self.ones &* UInt64(first), Self.ones &* UInt64(second))
+        var place = start
+        while place + 8 <= count {
+            let bytes = eight(at: place)
+            let (one, other) = (bytes ^ firsts, bytes ^ seconds)
+            let found = ((one &- Self.ones) & ~one | (other &- Self.ones) & ~other) & Self.tops
+            if found != 0 { return place + found.trailingZeroBitCount / 8 }
+            place += 8
+        }
+        while place < count, self[place] != first, self[place] != second { place += 1 }
+        return place
+    }
+
     /// The first place from `start` on of what JSON has no other way in a string: a quote, a backslash or a control character; `end` if there is none.
     func endOfText(from start: Int, to end: Int) -> Int {
         precondition(start >= 0 && end <= count)
-        let ones: UInt64 = 0x0101_0101_0101_0101
-        let tops: UInt64 = 0x8080_8080_8080_8080
+        let (ones, tops) = (Self.ones, Self.tops)
         var place = start
         // Eight bytes at once: the topmost bit of each that is meant. A borrow reaches only bytes behind the first one.
         while place + 8 <= end {
-            let bytes = UInt64(littleEndian: UnsafeRawPointer(baseAddress! + place).loadUnaligned(as: UInt64.self))
+            let bytes = eight(at: place)
             let quotes = bytes ^ (ones &* UInt64(UInt8(ascii: "\"")))
             let escapes = bytes ^ (ones &* UInt64(UInt8(ascii: "\\")))
             let found =

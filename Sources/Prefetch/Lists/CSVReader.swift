@@ -13,7 +13,16 @@ struct CSVReader {
         /// The number of its fields.
         var count: Int { ends.count }
 
-        subscript(field: Int) -> ArraySlice<UInt8> { bytes[(field == 0 ? 0 : ends[field - 1])..<ends[field]] }
+        subscript(field: Int) -> ArraySlice<UInt8> { bytes[range(field)] }
+
+        private func range(_ field: Int) -> Range<Int> { (field == 0 ? 0 : ends[field - 1])..<ends[field] }
+
+        /// Calls `body` with what returns the bytes of a field, none of one that it does not have.
+        func withFields(_ body: ((Int) -> UnsafeBufferPointer<UInt8>) -> Void) {
+            bytes.withUnsafeBufferPointer { bytes in
+                body { UnsafeBufferPointer(rebasing: bytes[$0 < count ? range($0) : 0..<0]) }
+            }
+        }
     }
 
     /// A quoted field of several lines, which may be rows behind a quote that was not meant.
@@ -57,15 +66,22 @@ struct CSVReader {
     mutating func read(
         _ bytes: ArraySlice<UInt8>, _ body: (Record) throws(PrefetchError) -> Void
     ) throws(PrefetchError) {
-        var place = bytes.startIndex
-        while place < bytes.endIndex {
+        try bytes.withUnsafeBufferPointer { bytes throws(PrefetchError) in try read(bytes, body) }
+    }
+
+    private mutating func read(
+        _ bytes: UnsafeBufferPointer<UInt8>, _ body: (Record) throws(PrefetchError) -> Void
+    ) throws(PrefetchError) {
+        var place = 0
+        while place < bytes.count {
             let end = endOfText(in: bytes, from: place)
             if end > place {
                 size += end - place
                 if size > longest { throw tooLong }
-                bytes[place..<end].withUnsafeBufferPointer { record.bytes += $0 }
+                let text = UnsafeBufferPointer(rebasing: bytes[place..<end])
+                record.bytes += text
                 if state == .quoted {
-                    line += bytes[place..<end].count(of: UInt8(ascii: "\n"))
+                    line += text.count(of: UInt8(ascii: "\n"))
                 } else {
                     state = .plain
                 }
@@ -80,18 +96,14 @@ struct CSVReader {
     }
 
     /// Where the bytes that are the field's as they are end.
-    private func endOfText(in bytes: ArraySlice<UInt8>, from place: Int) -> Int {
-        let (first, second): (UInt8, UInt8)
+    private func endOfText(in bytes: UnsafeBufferPointer<UInt8>, from place: Int) -> Int {
         switch state {
-        case .quoted: (first, second) = (UInt8(ascii: "\""), UInt8(ascii: "\""))
-        case .plain: (first, second) = (separator, UInt8(ascii: "\n"))
+        case .quoted: return bytes.place(of: UInt8(ascii: "\""), or: UInt8(ascii: "\""), from: place)
+        case .plain: return bytes.place(of: separator, or: UInt8(ascii: "\n"), from: place)
         // A quote opens the field, if nothing but a byte order mark is in front of it.
         case .start where bytes[place] != UInt8(ascii: "\"") && !mayBeMark:
-            (first, second) = (separator, UInt8(ascii: "\n"))
+            return bytes.place(of: separator, or: UInt8(ascii: "\n"), from: place)
         case .start, .quote: return place
-        }
-        return bytes[place...].withUnsafeBufferPointer { text in
-            place + (text.firstIndex { $0 == first || $0 == second } ?? text.count)
         }
     }
 
@@ -99,8 +111,8 @@ struct CSVReader {
         _ byte: UInt8, _ body: (Record) throws(PrefetchError) -> Void
     ) throws(PrefetchError) {
         switch (state, byte) {
-        case (.start, UInt8(ascii: "\"")) where field.isEmpty || isMark:
-            record.bytes.removeSubrange(start...)
+        case (.start, UInt8(ascii: "\"")) where fieldSize == 0 || isMark:
+            if fieldSize > 0 { record.bytes.removeSubrange(start...) }
             quoted = line
             state = .quoted
         case (.quoted, UInt8(ascii: "\"")): state = .quote
@@ -136,16 +148,17 @@ struct CSVReader {
     }
 
     private var field: ArraySlice<UInt8> { record.bytes[start...] }
+    private var fieldSize: Int { record.bytes.count - start }
 
     private mutating func removeReturn() {
-        if field.last == UInt8(ascii: "\r"), state != .quote { record.bytes.removeLast() }
+        if fieldSize > 0, record.bytes.last == UInt8(ascii: "\r"), state != .quote { record.bytes.removeLast() }
     }
 
     /// Whether the current field may begin with a byte order mark that is not whole yet, or has just ended.
-    private var mayBeMark: Bool { isFirst && record.count == 0 && field.count <= Self.mark.count }
+    private var mayBeMark: Bool { isFirst && record.count == 0 && fieldSize <= Self.mark.count }
 
     /// Whether the first field so far is a byte order mark, or the beginning of one.
-    private var isMark: Bool { mayBeMark && !field.isEmpty && Self.mark.starts(with: field) }
+    private var isMark: Bool { mayBeMark && fieldSize > 0 && Self.mark.starts(with: field) }
 
     private static let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
 

@@ -24,7 +24,8 @@ final class JSONLine: Decodable {
     private enum Kept {
         case nothing
         case values([String: ColumnValue])
-        case object(JSONMembers)
+        /// An object of these.
+        case object(JSONMembers, JSONMembers.Member)
         case caption(name: String, text: String)
         /// A line that was written here.
         case line([UInt8])
@@ -73,7 +74,8 @@ final class JSONLine: Decodable {
         switch kept {
         case .nothing: nil
         case .values(let values): values
-        case .object(let members): members.columns
+        case .object(let members, let object):
+            members.object(object)?.columns ?? Self.decode(JSONLine.self, members.line)?.columns
         case .caption(let name, let text): [name: .text(text)]
         case .line(let line): Self.read(line)?.columns
         }
@@ -87,7 +89,7 @@ final class JSONLine: Decodable {
         switch kept {
         case .nothing: false
         case .values(let values): values[name] != nil
-        case .object(let members): members[name] != nil
+        case .object(let members, let object): members.hasMember(Array(name.utf8), in: object)
         case .caption(let caption, _): caption.hasBytes(of: name)
         case .line: true
         }
@@ -108,13 +110,13 @@ final class JSONLine: Decodable {
             guard let text = text(place) else { return nil }
             sha256 = text
         }
-        others = plan.others.map(\.name)
+        others = plan.names
         if let place = plan.columns {
-            guard let object = members.object(members.members[place]) else { return nil }
-            kept = .object(object)
-            guard !others.isEmpty else { return }
-            others = plan.others.filter { other in !object.members.contains { object.isCalled(other.bytes, $0) } }
-                .map(\.name)
+            let object = members.members[place]
+            guard !members.mayHaveHalves(object) || members.object(object) != nil else { return nil }
+            kept = .object(members, object)
+            guard plan.others.contains(where: { members.hasMember($0.bytes, in: object) }) else { return }
+            others = plan.others.filter { !members.hasMember($0.bytes, in: object) }.map(\.name)
         } else if let (place, name) = plan.caption {
             guard let text = text(place) else { return nil }
             kept = .caption(name: name, text: text)
@@ -141,13 +143,14 @@ final class JSONLine: Decodable {
     private static let endOfLine = Array("\"}".utf8)
 
     /// What is where in lines of one shape.
-    struct Plan {
+    final class Plan: Sendable {
         let shape: JSONMembers.Shape
         fileprivate let url: Int?, sha256: Int?, columns: Int?
         fileprivate let caption: (place: Int, name: String)?
         fileprivate let urlMember: String
         /// Unknown members, sorted.
         fileprivate let others: [(name: String, bytes: [UInt8])]
+        fileprivate let names: [String]
 
         /// Nil if there is more than a URL, a digest and columns, or one of these is of the wrong kind.
         fileprivate init?(_ members: JSONMembers) {
@@ -170,6 +173,7 @@ final class JSONLine: Decodable {
             others = names.indices
                 .filter { !JSONLine.isMember(names[$0]) && !names[$0].hasBytes(of: urlMember) && $0 != caption }
                 .map { names[$0] }.sorted().map { ($0, Array($0.utf8)) }
+            self.names = others.map(\.name)
         }
     }
 
@@ -255,6 +259,15 @@ final class JSONLine: Decodable {
         return known
     }
 
+    /// Why a member of a line is refused that means nothing; nil if it is no misspelled one.
+    static func misspelled(_ name: String, _ line: Int) -> PrefetchError? {
+        nearMiss(name).map { near in
+            PrefetchError(
+                .unreadableList, "line \(line): there is no member '\(String(name.prefix(40)))'",
+                hint: "did you mean '\(near)'?")
+        }
+    }
+
     private var hasSettings: Bool {
         options != nil || headers != nil || sha256 != nil || mirrors != nil || rules != nil
     }
@@ -320,14 +333,9 @@ package enum ListFormat: String, Sendable, CaseIterable {
                 hint: "--input-format auto takes lines of both kinds")
         }
         for name in object?.others ?? [] where !known.contains(ByteText(name)) {
-            guard let near = JSONLine.nearMiss(name) else {
-                // Each name of a table's columns is in each of its lines.
-                if known.count < 1_000 { known.insert(ByteText(name)) }
-                continue
-            }
-            return PrefetchError(
-                .unreadableList, "line \(number): there is no member '\(String(name.prefix(40)))'",
-                hint: "did you mean '\(near)'?")
+            if let error = JSONLine.misspelled(name, number) { return error }
+            // Each name of a table's columns is in each of its lines.
+            if known.count < 1_000 { known.insert(ByteText(name)) }
         }
         do throws(WebImageError) { _ = try object?.settings() } catch {
             return PrefetchError(

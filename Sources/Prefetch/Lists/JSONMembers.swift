@@ -21,6 +21,9 @@ struct JSONMembers {
     private(set) var members: [Member] = []
     private let bytes: [UInt8]
 
+    /// The line that they are of.
+    var line: [UInt8] { bytes }
+
     init?(_ line: [UInt8]) {
         guard line.count < Int(Int32.max), (try? UTF8Span(validating: line.span)) != nil else { return nil }
         self.init(line, line.indices)
@@ -101,8 +104,18 @@ struct JSONMembers {
 
     var names: [String] { members.map { name($0) } }
 
-    /// A name as it is written, in quotes.
-    func rawName(_ member: Member) -> ArraySlice<UInt8> { bytes[member.name] }
+    /// Appends a member as it is written.
+    func write(_ member: Member, to out: inout [UInt8]) {
+        bytes.withUnsafeBufferPointer { bytes in
+            out += UnsafeBufferPointer(rebasing: bytes[member.name])
+            out.append(UInt8(ascii: ":"))
+        }
+        writeValue(member, to: &out)
+    }
+
+    func writeValue(_ member: Member, to out: inout [UInt8]) {
+        bytes.withUnsafeBufferPointer { out += UnsafeBufferPointer(rebasing: $0[member.range]) }
+    }
 
     /// Whether a member is called so.
     func isCalled(_ name: StaticString, _ member: Member) -> Bool {
@@ -137,6 +150,33 @@ struct JSONMembers {
         return inner
     }
 
+    /// Whether an object has a member of a name, which is UTF-8.
+    func hasMember(_ name: [UInt8], in object: Member) -> Bool {
+        bytes.withUnsafeBufferPointer { bytes in
+            var scanner = JSONScanner(bytes, object.range)
+            var isFound = false
+            _ = scanner.object { scanner, found in
+                isFound = isFound || isCalled(name, Member(name: found, range: found, kind: .string))
+                return !isFound && scanner.value(depth: Self.deepest) != nil
+            }
+            return isFound
+        }
+    }
+
+    /// Whether an escape in a value may be half a character.
+    func mayHaveHalves(_ member: Member) -> Bool {
+        bytes.withUnsafeBufferPointer { bytes in
+            let text = UnsafeBufferPointer(rebasing: bytes[member.range])
+            let escape = UInt8(ascii: "\\")
+            var place = text.place(of: escape, or: escape, from: 0)
+            while place + 2 < text.count {
+                if text[place + 1] == UInt8(ascii: "u"), text[place + 2] | 0x20 == UInt8(ascii: "d") { return true }
+                place = text.place(of: escape, or: escape, from: place + 2)
+            }
+            return false
+        }
+    }
+
     private func isPlain(_ name: Range<Int>) -> Bool {
         bytes.withUnsafeBufferPointer { bytes in
             name.allSatisfy { bytes[$0] < 0x80 && bytes[$0] != UInt8(ascii: "\\") }
@@ -149,13 +189,11 @@ struct JSONMembers {
     var columns: [String: ColumnValue] {
         var values: [String: ColumnValue] = [:]
         for item in members {
-            values[name(item)] = string(item).map { .text($0) } ?? .json(String(decoding: raw(item), as: UTF8.self))
+            values[name(item)] =
+                string(item).map { .text($0) } ?? .json(String(decoding: bytes[item.range], as: UTF8.self))
         }
         return values
     }
-
-    /// The value as it is written.
-    func raw(_ member: Member) -> ArraySlice<UInt8> { bytes[member.range] }
 
     /// A text as a string of JSON.
     static func quoted(_ text: String.UTF8View) -> [UInt8] {
@@ -165,7 +203,7 @@ struct JSONMembers {
     }
 
     /// Appends UTF-8 as a string of JSON; what is none of it is repaired.
-    static func quote(repairing text: ArraySlice<UInt8>, into out: inout [UInt8]) {
+    static func quote(repairing text: UnsafeBufferPointer<UInt8>, into out: inout [UInt8]) {
         guard (try? UTF8Span(validating: text.span)) == nil else { return quote(text, into: &out) }
         quote(Array(String(decoding: text, as: UTF8.self).utf8)[...], into: &out)
     }

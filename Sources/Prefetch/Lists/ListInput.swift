@@ -58,7 +58,7 @@ package final class ListInput {
         /// Its uncompressed beginning.
         var head: [UInt8]
         var unused: [String]
-        /// Whether its lines are written here, of the rows of a table.
+        /// Whether its lines are written here, of rows or objects.
         var isWritten: Bool
     }
 
@@ -172,7 +172,7 @@ package final class ListInput {
         if let next = paths.first, let fetcher, fetcher.isAddress(next) { fetcher.begin(next) }
         beginnings.append(
             Beginning(
-                name: part.name, line: line, head: part.head, unused: part.header.unused, isWritten: part.isTable))
+                name: part.name, line: line, head: part.head, unused: part.header.unused, isWritten: part.isWritten))
         notice(.header(part.header, of: part.name))
     }
 

@@ -1,4 +1,4 @@
-/// Moves members of JSON lines to their `columns`, for exports.
+/// Moves members of JSON lines to their `columns`, for exports. What neither is kept nor means anything is left out, as columns of a table are.
 struct ListMembers {
     private let kept: [(name: String, bytes: [UInt8])]
     /// Of these, which are in a line.
@@ -17,55 +17,62 @@ struct ListMembers {
         self.name = name
     }
 
-    /// Parses a piece; `body` gets all lines in order, with their ends.
-    mutating func read(
-        _ bytes: ArraySlice<UInt8>, _ body: ([UInt8]) throws(PrefetchError) -> Void
-    ) throws(PrefetchError) {
+    /// Appends the lines that end in a piece.
+    mutating func read(_ bytes: ArraySlice<UInt8>, into lines: inout [UInt8]) throws(PrefetchError) {
         var rest = bytes
         while let end = rest.place(of: UInt8(ascii: "\n")) {
-            try add(rest[...end], body)
+            try add(rest[...end], to: &lines)
             rest = rest[(end + 1)...]
         }
-        if !rest.isEmpty { try add(rest, body) }
+        if !rest.isEmpty { try add(rest, to: &lines) }
     }
 
     /// The last line, without a line end.
-    /// - Throws: `unreadableList` if no line has one of the members; errors of `body`.
-    mutating func finish(_ body: ([UInt8]) throws(PrefetchError) -> Void) throws(PrefetchError) {
-        if !line.isEmpty { try body(try rewritten(line)) }
+    /// - Throws: `unreadableList` if no line has one of the members.
+    mutating func finish(into lines: inout [UInt8]) throws(PrefetchError) {
+        if !line.isEmpty { try rewrite(line, to: &lines) }
         guard let missing = found.firstIndex(of: false) else { return }
         throw PrefetchError(
             .unreadableList, "no line has the member '\(kept[missing].name)' for what is kept",
             hint: "name a member as it is written in the list")
     }
 
-    private mutating func add(
-        _ part: ArraySlice<UInt8>, _ body: ([UInt8]) throws(PrefetchError) -> Void
-    ) throws(PrefetchError) {
-        line += part
+    private mutating func add(_ part: ArraySlice<UInt8>, to lines: inout [UInt8]) throws(PrefetchError) {
+        part.withUnsafeBufferPointer { line += $0 }
         let isWhole = line.last == UInt8(ascii: "\n")
         // With its end.
         if line.count > LineReader.longest + 2 { throw LineReader.tooLong(number, name) }
         guard isWhole else { return }
-        try body(try rewritten(line))
+        try rewrite(line, to: &lines)
         line.removeAll(keepingCapacity: true)
         number += 1
     }
 
-    private mutating func rewritten(_ line: [UInt8]) throws(PrefetchError) -> [UInt8] {
+    private mutating func rewrite(_ line: [UInt8], to lines: inout [UInt8]) throws(PrefetchError) {
         let start = line.firstIndex { $0 == UInt8(ascii: "{") } ?? 0
-        guard line[..<start].allSatisfy({ [0x20, 0x09, 0xEF, 0xBB, 0xBF].contains($0) }) else { return line }
+        guard line[..<start].allSatisfy({ [0x20, 0x09, 0xEF, 0xBB, 0xBF].contains($0) }) else { return lines += line }
         let object = start == 0 ? line : Array(line[start...])
-        guard let bytes = plain(object) ?? withFoundation(object) else { return line }
+        guard JSONLine.isOne(object) else { return lines += line }
+        let known = lines.count
+        if try !writePlain(object, to: &lines) {
+            // With a blank, so that it is not read by its end.
+            lines += [UInt8(ascii: "{"), UInt8(ascii: " ")]
+            lines += (try withFoundation(object) ?? object).dropFirst()
+        }
         // Escapes take room.
-        guard bytes.count <= LineReader.longest + 1 else { throw LineReader.tooLong(number, name) }
-        return bytes
+        guard lines.count - known <= LineReader.longest + 1 else { throw LineReader.tooLong(number, name) }
     }
+
+    private static let nameOfURL = Array("},\"url\":".utf8)
 
     /// The place among those that are kept; nil of another.
     private func place(_ name: String) -> Int? { kept.firstIndex { $0.name.hasBytes(of: name) } }
 
-    private mutating func withFoundation(_ line: [UInt8]) -> [UInt8]? {
+    private func rejectMisspelled(_ name: String) throws(PrefetchError) {
+        if place(name) == nil, let error = JSONLine.misspelled(name, number) { throw error }
+    }
+
+    private mutating func withFoundation(_ line: [UInt8]) throws(PrefetchError) -> [UInt8]? {
         guard var object = JSONLine.object(line) else { return nil }
         let url = JSONLine.read(line)?.urlMember
         var columns: [String: JSONValue] = [:]
@@ -80,57 +87,79 @@ struct ListMembers {
             if let place = place(name) { found[place] = true }
             columns[name] = value
         }
+        for name in names where object[name] != nil && !JSONLine.isMember(name) && url?.hasBytes(of: name) != true {
+            try rejectMisspelled(name)
+            object[name] = nil
+        }
         if !columns.isEmpty { object["columns"] = .object(columns) }
         return JSONValue.object(object).encoded.map { $0 + [UInt8(ascii: "\n")] }
     }
 
     /// Where the members of lines of one shape go.
-    private struct Plan {
+    private final class Plan: Sendable {
         let shape: JSONMembers.Shape
-        let columns: [Int], others: [Int]
+        let columns: [Int]
+        /// Of settings, the URL among them.
+        let settings: [Int]
+        /// Of the URL, if there is no other setting.
+        let url: Int?
+
+        init(shape: JSONMembers.Shape, columns: [Int], settings: [Int], url: Int?) {
+            (self.shape, self.columns, self.settings) = (shape, columns, settings)
+            self.url = settings.count == 1 ? url : nil
+        }
     }
 
     /// Nil of lines that have columns already.
-    private mutating func plan(_ members: JSONMembers) -> Plan? {
+    /// - Throws: `unreadableList` for a member whose name is nearly one that asks something.
+    private mutating func plan(_ members: JSONMembers) throws(PrefetchError) -> Plan? {
         let url = JSONLine.urlPlace(members)
         if case .odd = url { return nil }
         guard members["columns"] == nil else { return nil }
         let names = members.names
         let caption = TableColumns.caption(names)
-        var (columns, others): ([Int], [Int]) = ([], [])
+        var (columns, settings): ([Int], [Int]) = ([], [])
         for (place, member) in members.members.enumerated() {
             let index = kept.firstIndex { members.isCalled($0.bytes, member) }
             if let index { found[index] = true }
-            let isColumn = index != nil || place == caption
-            if isColumn { columns.append(place) }
-            if !isColumn || place == url.place || JSONLine.isMember(names[place]) { others.append(place) }
+            if index != nil || place == caption { columns.append(place) }
+            if place == url.place || JSONLine.isMember(names[place]) {
+                settings.append(place)
+            } else if place != caption {
+                try rejectMisspelled(names[place])
+            }
         }
-        return Plan(shape: members.shape, columns: columns, others: others)
+        return Plan(shape: members.shape, columns: columns, settings: settings, url: url.place)
     }
 
-    /// Without Foundation's coders; nil of a line that is odd, or has columns already.
-    private mutating func plain(_ line: [UInt8]) -> [UInt8]? {
-        guard let members = JSONMembers(line) else { return nil }
-        if lastPlan.map({ members.has($0.shape) }) != true { lastPlan = plan(members) }
-        guard let plan = lastPlan else { return nil }
-        var out: [UInt8] = []
-        out.reserveCapacity(line.count + 20)
+    /// Without Foundation's coders; false of a line that is odd, or has columns already.
+    private mutating func writePlain(
+        _ line: [UInt8], to out: inout [UInt8]
+    ) throws(PrefetchError) -> Bool {
+        guard let members = JSONMembers(line) else { return false }
+        if lastPlan.map({ members.has($0.shape) }) != true { lastPlan = try plan(members) }
+        guard let plan = lastPlan else { return false }
         func write(_ places: [Int], after opening: StaticString) {
             opening.withUTF8Buffer { out += $0 }
             for place in places {
                 if out.last != UInt8(ascii: "{") { out.append(UInt8(ascii: ",")) }
-                out += members.rawName(members.members[place])
-                out.append(UInt8(ascii: ":"))
-                out += members.raw(members.members[place])
+                members.write(members.members[place], to: &out)
             }
         }
-        if plan.columns.isEmpty {
-            write(plan.others, after: "{")
-        } else {
+        // A line that begins with its columns is read by its end.
+        if let url = plan.url, !plan.columns.isEmpty {
             write(plan.columns, after: "{\"columns\":{")
-            write(plan.others, after: "}")
+            out += Self.nameOfURL
+            members.writeValue(members.members[url], to: &out)
+        } else {
+            write(plan.settings, after: "{")
+            if !plan.columns.isEmpty {
+                write(plan.columns, after: plan.settings.isEmpty ? "\"columns\":{" : ",\"columns\":{")
+                out.append(UInt8(ascii: "}"))
+            }
         }
-        out += [UInt8(ascii: "}"), UInt8(ascii: "\n")]
-        return out
+        out.append(UInt8(ascii: "}"))
+        out.append(UInt8(ascii: "\n"))
+        return true
     }
 }

@@ -90,8 +90,13 @@ final class ListPart {
     /// A list as it is.
     var lines: OpenedList { input.opened() }
 
-    /// Whether its lines are written here, of rows.
-    var isTable: Bool { if case .table = maker { true } else { rows != nil } }
+    /// Whether its lines are written here, of rows or objects.
+    var isWritten: Bool {
+        switch maker {
+        case .table, .objects: true
+        case .lines, .sitemap: rows != nil
+        }
+    }
 
     /// How much of it was read, 0 to 1; nil of a pipe.
     var share: Double? {
@@ -105,7 +110,7 @@ final class ListPart {
     /// - Throws: `unreadableList` with the line if it has another format.
     func read(into lines: inout [UInt8], waitLimit: Int32) throws(PrefetchError) -> Bool {
         let known = lines.count
-        defer { lineEnds += lines[known...].count(of: 0x0A) }
+        defer { lineEnds += lines[known...].withUnsafeBufferPointer { $0.count(of: 0x0A) } }
         if case .sitemap(let sitemap) = maker {
             guard let more = try sitemap.next() else { return false }
             lines += more
@@ -131,11 +136,8 @@ final class ListPart {
         case .objects(var members):
             maker = .lines
             defer { maker = .objects(members) }
-            var added: [UInt8] = []
-            func add(_ line: [UInt8]) throws(PrefetchError) { added += line }
-            try members.read(piece, add)
-            if hasEnded { try members.finish(add) }
-            lines += added
+            try members.read(piece, into: &lines)
+            if hasEnded { try members.finish(into: &lines) }
         case .sitemap: break
         }
         pending = Array(pending[piece.endIndex...])

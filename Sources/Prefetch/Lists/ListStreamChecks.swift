@@ -47,9 +47,8 @@ struct ListStreamChecks {
         while part + 1 < beginnings.count, number >= beginnings[part + 1].line { try endPart() }
         let object: JSONLine?
         do throws(PrefetchError) {
-            let beginning = beginnings[part]
             object = try checks.add(
-                line, number: number - beginning.line + 1, format, isWritten: beginning.isWritten)
+                line, number: number - beginnings[part].line + 1, format, isWritten: beginnings[part].isWritten)
         } catch {
             throw named(error)
         }

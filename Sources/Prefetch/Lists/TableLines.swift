@@ -79,7 +79,8 @@ struct TableLines {
         func cell(_ column: Int) -> ArraySlice<UInt8> { column < record.count ? record[column] : [] }
         let known = lines.count
         let digest = columns.sha256.map { URLColumn.trimmed(cell($0)) } ?? []
-        ImportedLine.write(URLColumn.urlBytes(cell(columns.url)), sha256: digest, form, cell, to: &lines)
+        let url = URLColumn.urlBytes(cell(columns.url))
+        record.withFields { ImportedLine.write(url, sha256: digest, form, $0, to: &lines) }
         guard lines.count - known <= LineReader.longest else { throw LineReader.tooLong(record.line, path) }
         line += 1
     }

@@ -64,19 +64,20 @@ struct JSONLineTests {
         var members = ListMembers(["score", "t"])
         var text: [UInt8] = []
         let line = #"{"url":"http://h/1","score":NaN,"t":"NaN"}"# + "\n"
-        try members.read(Array(line.utf8)[...]) { line throws(PrefetchError) in text += line }
-        try members.finish { line throws(PrefetchError) in text += line }
+        try members.read(Array(line.utf8)[...], into: &text)
+        try members.finish(into: &text)
         #expect(
             String(decoding: text, as: UTF8.self)
-                == #"{"columns":{"score":"NaN","t":"NaN"},"url":"http://h/1"}"# + "\n")
+                == #"{ "columns":{"score":"NaN","t":"NaN"},"url":"http://h/1"}"# + "\n")
     }
 
     @Test("A member that is kept from a line that is too long is refused with the line")
     func longMembers() throws {
         var members = ListMembers(["a"], of: "l.jsonl")
-        try members.read(Array("{}\n".utf8)[...]) { _ in }
+        var text: [UInt8] = []
+        try members.read(Array("{}\n".utf8)[...], into: &text)
         let error = #expect(throws: PrefetchError.self) {
-            try members.read([UInt8](repeating: 0x20, count: LineReader.longest + 3)[...]) { _ in }
+            try members.read([UInt8](repeating: 0x20, count: LineReader.longest + 3)[...], into: &text)
         }
         #expect(error?.message == "line 2 of l.jsonl is longer than 16 MiB")
     }
@@ -96,8 +97,8 @@ struct JSONLineTests {
         // A member that is kept has its URL still.
         var members = ListMembers(["src"])
         var text: [UInt8] = []
-        try members.read(Array((lines[2] + "\n").utf8)[...]) { line throws(PrefetchError) in text += line }
-        #expect(String(decoding: text, as: UTF8.self) == #"{"columns":{"src":"http://h/2"},"src":"http://h/2"}"# + "\n")
+        try members.read(Array((lines[2] + "\n").utf8)[...], into: &text)
+        #expect(String(decoding: text, as: UTF8.self) == #"{"columns":{"src":"http://h/2"},"url":"http://h/2"}"# + "\n")
     }
 
     private struct Read: Equatable {
@@ -135,6 +136,60 @@ struct JSONLineTests {
         }
     }
 
+    @Test("What is moved to columns is read back, and what a line asks for stays")
+    func moved() throws {
+        var random = SplitMix64(state: 9)
+        let members = [
+            #""url":"http://h/1""#, #""url":"http://h/\"1""#, #""src":"http://h/2""#,
+            #""caption":"},\"url\":\"http://h/x""#,
+            #""sha256":"\#(Self.digest)""#, #""headers":{"X":"}","url":"http://h/3"}"#, #""columns":{"a":"1","c":[2]}"#,
+            #""options":["refreshCached"]"#, #""a":"\ud800""#, #""a":1"#, #""b":{"url":"http://h/4"}"#, #""c":true"#,
+            #""mirrors":["http://h/5"]"#,
+        ]
+        var found = 0
+        for _ in 0..<3_000 {
+            let some = members.shuffled(using: &random).prefix(Int.random(in: 1...4, using: &random))
+            let line = Array("{\(some.joined(separator: ","))}".utf8)
+            var text: [UInt8] = []
+            var mover = ListMembers(["a", "b"])
+            try mover.read((line + [0x0A])[...], into: &text)
+            #expect(text.popLast() == 0x0A)
+            guard let asked = JSONLine.read(line), let object = JSONLine.object(line) else { continue }
+            found += 1
+            var checks = ListChecks()
+            let read = try #require(try checks.add(text, number: 1, .auto, isWritten: true), "\(some)")
+            #expect(read.url == asked.url && read.others == [], "\(some)")
+            #expect(try read.settings() == asked.settings(), "\(some)")
+            var columns: [String: JSONValue] = [:]
+            if case .object(let known) = object["columns"] { columns = known }
+            for name in ["a", "b", "caption"] { columns[name] = object[name] ?? columns[name] }
+            #expect((read.columns ?? [:]) == columns.mapValues(\.column), "\(some)")
+        }
+        #expect(found > 1_000)
+        // What is no object is not taken for one that was written here.
+        for line in [
+            #"{"columns":{"a":"\q"},"url":"http://h/1"}"#, #"{"columns":{},"headers":{},"url":"http://h/1"}"#,
+            #"{"columns":{"a":1,},"url":"http://h/1"}"#, "http://h/1", "# {", "", " {",
+        ] {
+            var text: [UInt8] = []
+            var mover = ListMembers(["a"])
+            try mover.read(Array("\(line)\n".utf8)[...], into: &text)
+            #expect(JSONLine(written: Array(text.dropLast())) == nil, "\(line)")
+        }
+        // Only where it is not kept.
+        var mover = ListMembers(["heders"])
+        var text: [UInt8] = []
+        try mover.read(Array("{\"url\":\"http://h/1\",\"heders\":1,\"d\":2}\n".utf8)[...], into: &text)
+        #expect(text == Array("{\"columns\":{\"heders\":1},\"url\":\"http://h/1\"}\n".utf8))
+        for odd in ["1", "NaN"] {
+            var mover = ListMembers(["a"])
+            let error = #expect(throws: PrefetchError.self) {
+                try mover.read(Array("\n{\"url\":\"http://h/1\",\"mirors\":\(odd)}\n".utf8)[...], into: &text)
+            }
+            #expect(error?.message == "line 2: there is no member 'mirors'" && error?.hint == "did you mean 'mirrors'?")
+        }
+    }
+
     @Test("The line of a row is read by its end as it is read whole")
     func written() throws {
         var random = SplitMix64(state: 8)
@@ -150,7 +205,12 @@ struct JSONLineTests {
             let form = ImportedLine.Form(Bool.random(using: &random) ? [("b", 1), ("a", 2)] : [])
             let digest = Int.random(in: 0...9, using: &random) == 0 ? Array(Self.digest.utf8)[...] : []
             var line: [UInt8] = []
-            ImportedLine.write(cells[0][...], sha256: digest, form, { cells[$0][...] }, to: &line)
+            let (one, all) = (cells[0].count + cells[1].count, cells.flatMap(\.self))
+            let places = [0..<cells[0].count, cells[0].count..<one, one..<all.count]
+            all.withUnsafeBufferPointer { all in
+                ImportedLine.write(
+                    cells[0][...], sha256: digest, form, { UnsafeBufferPointer(rebasing: all[places[$0]]) }, to: &line)
+            }
             line.removeLast()
             guard let written = JSONLine(written: line) else { continue }
             count += 1

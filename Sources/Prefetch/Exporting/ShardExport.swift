@@ -6,8 +6,12 @@ package struct ShardExport: Sendable {
     private static let pollTime = Duration.milliseconds(500)
     /// Outcomes that are read at a time to see whether they are there.
     private static let step = 4_096
-    /// Shards that are looked at each time; if as many wait for slow hosts, those behind them are written at the end.
-    private static let mostOpen = 64
+    /// Shards that are open: lines behind them are queued when one of them is written.
+    package static let mostOpen = 64
+    /// How long the last lines of open shards hold up the list.
+    package static let slowTimeout = Duration.seconds(300)
+    /// The last lines of shards are at most one line in so many.
+    private static let lastShare = 10
 
     private let chain: BatchChain
     private let queue: PrefetchQueue
@@ -60,20 +64,33 @@ package struct ShardExport: Sendable {
 
     /// Writes each shard once its lines have ended, until all are written or the task is cancelled: the columns of its table are those
     /// of the lines so far.
+    ///
+    /// The list waits while as many shards are open as may be. If for some time only their last lines are missing, which wait for slow
+    /// hosts, these end without an image.
     /// * `list`: what the batch, which has no retries, is fed from; nil: it was fed before.
+    /// * `left`: called with the number of lines that are ended so.
     /// - Throws: as ``writeAll(trustsStats:)``.
-    package func follow(_ list: ListStream?) async throws(PrefetchError) {
+    package func follow(
+        _ list: ListStream?, mostOpen: Int = Self.mostOpen, timeout: Duration = Self.slowTimeout,
+        left: (Int) -> Void = { _ in }
+    ) async throws(PrefetchError) {
         let fed = ListExtent(entries: chain.root.total, files: chain.root.listFiles, hasEnded: true)
         var layout = shards.options.layout
         var open: [OpenShard] = []
         let entries = try reader()
         var columns = ListColumns()
         var noted: [Int] = []
+        var known = 0
+        var wait = SlowWait(timeout)
+        defer { list?.limits.set(nil, by: shards) }
         while true {
             let extent = list.map { ListExtent($0.reading) } ?? fed
-            while let shard = layout.next(of: extent) { open.append(OpenShard(shard: shard)) }
+            while let shard = layout.next(of: extent) {
+                open.append(OpenShard(shard: shard))
+                known = shard.entries.upperBound
+            }
             var rest: [OpenShard] = []
-            for var shard in open.prefix(Self.mostOpen) {
+            for var shard in open.prefix(mostOpen) {
                 do throws(PrefetchError) {
                     if try await hasEnded(&shard) {
                         try await write(shard.shard, layout, &columns, entries)
@@ -85,7 +102,23 @@ package struct ShardExport: Sendable {
                 }
                 rest.append(shard)
             }
-            open = rest + open.dropFirst(Self.mostOpen)
+            open = rest + open.dropFirst(mostOpen)
+            if let list {
+                let end =
+                    open.count < mostOpen
+                    ? known + (mostOpen - open.count) * shards.options.perShard
+                    : open[mostOpen - 1].shard.entries.upperBound
+                list.limits.set(end, by: shards)
+                do throws(PrefetchError) {
+                    let isReached = list.limits.isReached
+                    if let lines = try await lastLines(of: open.prefix(mostOpen), &wait, isReached: isReached) {
+                        try await leave(before: end)
+                        left(lines)
+                    }
+                } catch {
+                    if error.kind != .redisUnavailable { throw error }
+                }
+            }
             let begun = open.count { $0.ended > 0 }
             if case let now = [begun, shards.tally.shards], now != noted {
                 await note(open: begun)
@@ -103,15 +136,72 @@ package struct ShardExport: Sendable {
         var ended = 0
     }
 
+    /// For how long only the last lines of open shards have been missing.
+    private struct SlowWait {
+        let timeout: Duration
+        private var since, looked: ContinuousClock.Instant?
+
+        init(_ timeout: Duration) { self.timeout = timeout }
+
+        mutating func end() { (since, looked) = (nil, nil) }
+
+        /// Whether it is time to look again.
+        mutating func looks() -> Bool {
+            guard looked.map({ .now - $0 >= timeout / 10 }) != false else { return false }
+            looked = .now
+            return true
+        }
+
+        /// * `areLast`: whether only last lines are missing.
+        /// - Returns: whether that has been so for long enough.
+        mutating func take(areLast: Bool) -> Bool {
+            guard areLast, let since else {
+                since = areLast ? .now : nil
+                return false
+            }
+            guard .now - since >= timeout else { return false }
+            end()
+            return true
+        }
+    }
+
+    /// How many lines of open shards are missing; nil where the list does not wait for them, or not for long, or not for them alone.
+    private func lastLines(
+        of open: ArraySlice<OpenShard>, _ wait: inout SlowWait, isReached: Bool
+    ) async throws(PrefetchError) -> Int? {
+        guard isReached else {
+            wait.end()
+            return nil
+        }
+        guard wait.looks() else { return nil }
+        var (lines, missing) = (0, 0)
+        for shard in open {
+            let codes = try await outcomes(shard.shard.entries)
+            lines += shard.shard.entries.count
+            // What is not queued yet has none.
+            missing += shard.shard.entries.count - codes.count { $0 != 0 }
+        }
+        return wait.take(areLast: missing * Self.lastShare <= lines) ? missing : nil
+    }
+
+    private func leave(before end: Int) async throws(PrefetchError) {
+        try await bridgingErrors { () async throws(RedisError) in
+            try await queue.control.leave(chain.root.id, before: end)
+        }
+    }
+
+    private func outcomes(_ range: Range<Int>) async throws(PrefetchError) -> [UInt8] {
+        do throws(RedisError) { return try await queue.results.outcomes(of: chain.root.id, range: range) } catch {
+            throw PrefetchError(error)
+        }
+    }
+
     private func hasEnded(_ shard: inout OpenShard) async throws(PrefetchError) -> Bool {
         let all = shard.shard.entries
         while shard.ended < all.count {
             let first = all.lowerBound + shard.ended
             let range = first..<min(all.upperBound, first + Self.step)
-            let codes: [UInt8]
-            do throws(RedisError) { codes = try await queue.results.outcomes(of: chain.root.id, range: range) } catch {
-                throw PrefetchError(error)
-            }
+            let codes = try await outcomes(range)
             let ended = codes.prefix { $0 != 0 }.count
             shard.ended += ended
             if ended < range.count { return false }

@@ -56,19 +56,25 @@ package struct BatchEntries: Sendable {
     /// About how many a list has that was not read to its end; 0: unknown.
     var estimate: Int { if case .stream(let stream) = source { stream.estimate ?? 0 } else { 0 } }
 
+    /// The index from which on nothing is queued yet.
+    /// * `index`: of what is queued next.
+    func end(at index: Int) -> Int {
+        if case .stream(let stream) = source { stream.limits.end(at: index) } else { .max }
+    }
+
     /// Which file a list is; empty of what is no file of lines.
     var mark: String { if case .stream(let stream) = source { stream.list.mark?.text ?? "" } else { "" } }
 
     /// SHA-256 of the list up to a byte that ``feed(from:_:waiting:)`` has given.
     func digest(upTo end: Int) -> String? {
-        if case .stream(let stream) = source { stream.digest(upTo: end) } else { nil }
+        if case .stream(let stream) = source { stream.digest(upTo: end)?.hash } else { nil }
     }
 
     /// How much of the list was read, and its SHA-256.
     var read: (length: Int, hash: String) {
         switch source {
         case .list(let list): (list.bytes, list.hash)
-        case .stream(let stream): (stream.offset, stream.digest(upTo: stream.offset) ?? "")
+        case .stream(let stream): stream.digest() ?? (0, "")
         case .lines, .skipped: (0, "")
         }
     }

@@ -151,6 +151,9 @@ package final class ListStream: Sendable {
         return state.lines == nil ? state.hasEnded : reader.offset >= state.size
     }
 
+    /// How far it may be queued.
+    let limits = FeedLimit()
+
     /// What was read so far.
     package var reading: Reading { state.withLock { $0.checks.reading } }
 
@@ -288,7 +291,7 @@ package final class ListStream: Sendable {
             reader.resume()
         }
         try state.withLock { state throws(PrefetchError) in try state.checks.finish(isCut: index == limit) }
-        guard let hash = digest(upTo: offset) else { return }
+        guard let (offset, hash) = digest() else { return }
         if writer?.finish(hash) == true {
             state.withLock { $0.isCopied = true }
         } else if let folder {
@@ -299,11 +302,13 @@ package final class ListStream: Sendable {
     /// The batch is sealed: its copy has the lines.
     func finish() { state.withLock { state in if state.isCopied, !isPlain { unlink(state.path) } } }
 
-    /// SHA-256 of the lines up to a byte that ``forEach(from:_:waiting:)`` has given.
-    func digest(upTo end: Int) -> String? { state.withLock { $0.digest.hex(upTo: end) } }
-
-    /// The byte behind the last line that was read.
-    var offset: Int { state.withLock { $0.offset } }
+    /// Bytes of the lines up to one that ``forEach(from:_:waiting:)`` has given, and their SHA-256; nil: up to the last line that was read.
+    func digest(upTo end: Int? = nil) -> (length: Int, hash: String)? {
+        state.withLock { state in
+            let end = end ?? state.offset
+            return state.digest.hex(upTo: end).map { (end, $0) }
+        }
+    }
 
     private enum News {
         case lines, nothing, end

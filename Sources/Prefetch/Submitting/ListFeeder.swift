@@ -17,6 +17,8 @@ package struct ListFeeder: Sendable {
         /// The window is full: workers have to claim jobs.
         case window
         case memory
+        /// As many shards as may be open wait for their last lines.
+        case shards
     }
 
     private static let minCount = 4
@@ -89,7 +91,18 @@ package struct ListFeeder: Sendable {
             func offer() async throws(PrefetchError) -> Bool {
                 while push.count > 0 {
                     guard !Task.isCancelled else { throw Self.stopped }
-                    let part = push.first(most)
+                    let part = push.first(most, before: entries.end(at: push.offset))
+                    guard part.count > 0 else {
+                        if said != .shards { waiting(.shards) }
+                        said = .shards
+                        try await pause(100)
+                        // Says that the feeder lives, and asks whether the batch does.
+                        guard case .result(let other) = try await send(push.offset, 0, []),
+                            other != .pushed(push.offset)
+                        else { continue }
+                        result = other
+                        return false
+                    }
                     switch try await send(part.offset, part.count, part.payloads(), progress(to: part)) {
                     case .result(.pushed(let count)):
                         try await settleHits(of: part.jobs, in: identity)
@@ -265,12 +278,15 @@ private struct PendingPush {
         jobsAreFull = jobs[jobs.count - 1].entries.count == jobSize || jobBytes >= PrefetchJob.fullBytes
     }
 
-    /// Its first jobs, `most` at most.
-    func first(_ most: Int) -> PendingPush {
-        guard jobs.count > most else { return self }
+    /// Its first jobs, `most` at most, that begin before an index.
+    func first(_ most: Int, before end: Int) -> PendingPush {
+        if jobs.count <= most, offset + count <= end { return self }
         var part = PendingPush(offset: offset)
-        (part.jobs, part.ends) = (Array(jobs.prefix(most)), Array(ends.prefix(most)))
-        part.count = part.jobs.reduce(0) { $0 + $1.entries.count }
+        for (job, place) in zip(jobs, ends).prefix(most) where offset + part.count < end {
+            part.jobs.append(job)
+            part.ends.append(place)
+            part.count += job.entries.count
+        }
         return part
     }
 

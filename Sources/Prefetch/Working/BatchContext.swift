@@ -31,6 +31,8 @@ final class BatchContext: Sendable {
         var profile: RequestProfile?
         /// Requests per second to a host; nil: any number.
         var ratePerHost: Double?
+        /// URLs before this index of the batch are not requested any more.
+        var leftBefore: Int
     }
 
     let batch: BatchIdentity
@@ -138,6 +140,8 @@ final class BatchContext: Sendable {
 
 extension BatchContext.Live {
     fileprivate init(_ status: BatchStatus, _ profile: RequestProfile?) {
-        self.init(changes: status.changes, profile: profile, ratePerHost: status.options.requests.ratePerHost)
+        self.init(
+            changes: status.changes, profile: profile, ratePerHost: status.options.requests.ratePerHost,
+            leftBefore: status.leftBefore)
     }
 }

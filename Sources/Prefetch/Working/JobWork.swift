@@ -134,6 +134,7 @@ final class JobWork: Sendable {
         if batch.policy.isCheckedBeforeCache { await takeOutListed(&open, &settled) }
         takeOutCached(&open, &settled)
         if !batch.policy.isCheckedBeforeCache && batch.policy != .none { await takeOutListed(&open, &settled) }
+        takeOut(of: &open, into: &settled) { $0.left() }
         if !settled.isEmpty { entry.settle(settled) }
         await withDiscardingTaskGroup { group in
             var granted = 0

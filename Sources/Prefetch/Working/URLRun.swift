@@ -71,6 +71,12 @@ struct URLRun: Sendable {
         return failed(.blacklisted, httpStatus: listing.httpStatus, detail: "listed: \(reason)")
     }
 
+    /// The outcome if it is not requested any more, because a shard waits for it.
+    func left() -> SettledEntry? {
+        guard job.index(of: position) < batch.live.leftBefore else { return nil }
+        return failed(.timeout, detail: "its host is so slow that the shards of the list waited for it")
+    }
+
     func poison(marks: Int) -> SettledEntry {
         var item = failed(.poison, tries: marks, detail: "its bytes ended \(marks) workers")
         // As far as known, these were no requests of its own.

@@ -137,7 +137,11 @@ struct BatchOutput: Sendable {
         let export = try await BatchExport(chain, queue: queue, cache: try cache.forReading(readOnly), list: list)
         let (shards, writer) = try shards(path, options, export, chain, from: try cache.forReading(readOnly))
         defer { written(shards.tally.new) }
-        try await writer.follow(isFed ? nil : list)
+        try await writer.follow(isFed ? nil : list) { lines in
+            Console.note(
+                "note: \(Wording.count(lines, "line")) of slow hosts held up the shards; what of it has not begun is left "
+                    + "to: retry \(id)")
+        }
     }
 
     private func shards(

@@ -90,6 +90,8 @@ public struct BatchStatus: Sendable, Equatable {
     package var nonce = ""
     /// How often its settings were changed.
     package var changes = 0
+    /// URLs before this index are not requested any more.
+    package var leftBefore = 0
     /// When its feeder last reported that Redis takes no jobs, by the same clock; 0 = never.
     var full = 0
     /// Time of the reading in Redis, ms since 1970.
@@ -208,7 +210,7 @@ public struct BatchStatus: Sendable, Equatable {
         settings = BatchSettings(fields: fields)
         keepDetails = fields["details"]?.count ?? 100_000
         nonce = fields["nonce"]?.string ?? ""
-        changes = number("changes")
+        (changes, leftBefore) = (number("changes"), number("left_before"))
     }
 
     /// Whether two readings of a batch agree; the times of the readings are ignored.

@@ -81,6 +81,12 @@ package struct QueueControl: Sendable {
         }
     }
 
+    /// Ends what is open of a running batch before an index, and is not being transferred, as ``PrefetchOutcome/timeout``.
+    package func leave(_ batch: String, before index: Int) async throws(RedisError) {
+        _ = try await redis.run(
+            Self.change, [RedisArgument(batch), "", "left_before", RedisArgument(String(index))])
+    }
+
     package static let concurrencyRange = 1...4096
 
     /// A setting of concurrent transfers as Redis has it; nil: none, or one that cannot be used.

@@ -68,10 +68,12 @@ package struct ShardExport: Sendable {
     /// The list waits while as many shards are open as may be. If for some time only their last lines are missing, which wait for slow
     /// hosts, these end without an image.
     /// * `list`: what the batch, which has no retries, is fed from; nil: it was fed before.
+    /// * `limit`: sets how far the list is fed.
     /// * `left`: called with the number of lines that are ended so.
     /// - Throws: as ``writeAll(trustsStats:)``.
     package func follow(
-        _ list: ListStream?, mostOpen: Int = Self.mostOpen, timeout: Duration = Self.slowTimeout,
+        _ list: ListStream?, _ limit: FeedLimit.Writer, mostOpen: Int = Self.mostOpen,
+        timeout: Duration = Self.slowTimeout,
         left: (Int) -> Void = { _ in }
     ) async throws(PrefetchError) {
         let fed = ListExtent(entries: chain.root.total, files: chain.root.listFiles, hasEnded: true)
@@ -82,7 +84,7 @@ package struct ShardExport: Sendable {
         var noted: [Int] = []
         var known = 0
         var wait = SlowWait(timeout)
-        defer { list?.limits.set(nil, by: shards) }
+        defer { list?.limits.set(nil, by: limit) }
         while true {
             let extent = list.map { ListExtent($0.reading) } ?? fed
             while let shard = layout.next(of: extent) {
@@ -102,13 +104,14 @@ package struct ShardExport: Sendable {
                 }
                 rest.append(shard)
             }
+            let hasWritten = rest.count < min(open.count, mostOpen)
             open = rest + open.dropFirst(mostOpen)
             if let list {
                 let end =
                     open.count < mostOpen
                     ? known + (mostOpen - open.count) * shards.options.perShard
                     : open[mostOpen - 1].shard.entries.upperBound
-                list.limits.set(end, by: shards)
+                list.limits.set(end, by: limit)
                 do throws(PrefetchError) {
                     let isReached = list.limits.isReached
                     if let lines = try await lastLines(of: open.prefix(mostOpen), &wait, isReached: isReached) {
@@ -124,7 +127,9 @@ package struct ShardExport: Sendable {
                 await note(open: begun)
                 noted = now
             }
-            if open.isEmpty, extent.hasEnded { return }
+            if Task.isCancelled || open.isEmpty && extent.hasEnded { return }
+            // Of a batch that goes on most are there.
+            if hasWritten, !open.isEmpty { continue }
             do { try await Task.sleep(for: Self.pollTime) } catch { return }
         }
     }

@@ -1,7 +1,12 @@
 internal import Threading
 
 /// How far a list may be queued: what waits for its shard takes room on the disk.
-final class FeedLimit: Sendable {
+package final class FeedLimit: Sendable {
+    /// Who sets it.
+    package final class Writer: Sendable {
+        package init() {}
+    }
+
     private struct State {
         /// The index from which on nothing is queued, by who has set it.
         var ends: [ObjectIdentifier: Int] = [:]
@@ -12,7 +17,7 @@ final class FeedLimit: Sendable {
 
     /// * `end`: nil: as far as it goes.
     /// * `writer`: who sets it; the lowest of all holds.
-    func set(_ end: Int?, by writer: AnyObject) { state.withLock { $0.ends[ObjectIdentifier(writer)] = end } }
+    package func set(_ end: Int?, by writer: Writer) { state.withLock { $0.ends[ObjectIdentifier(writer)] = end } }
 
     /// The index from which on nothing is queued.
     /// * `index`: of what is queued next.

@@ -152,7 +152,7 @@ package final class ListStream: Sendable {
     }
 
     /// How far it may be queued.
-    let limits = FeedLimit()
+    package let limits = FeedLimit()
 
     /// What was read so far.
     package var reading: Reading { state.withLock { $0.checks.reading } }

@@ -127,17 +127,18 @@ struct BatchOutput: Sendable {
     }
 
     /// Writes shards of the batch of a run while it runs, until all are written or the task is cancelled.
-    /// * `list`: what it is fed from.
+    /// * `list`: what it is fed from; `limit`: sets how far.
     /// * `written`: called at the end, whatever that is, with how many are new.
     func follow(
-        _ id: String, _ list: ListStream, isFed: Bool, to target: Target, written: (Int) -> Void
+        _ id: String, _ list: ListStream, _ limit: FeedLimit.Writer, isFed: Bool, to target: Target,
+        written: (Int) -> Void
     ) async throws(PrefetchError) {
         guard case .shards(let path, let options) = target else { return }
         let chain = try await BatchChain.read(id, queue: queue)
         let export = try await BatchExport(chain, queue: queue, cache: try cache.forReading(readOnly), list: list)
         let (shards, writer) = try shards(path, options, export, chain, from: try cache.forReading(readOnly))
         defer { written(shards.tally.new) }
-        try await writer.follow(isFed ? nil : list) { lines in
+        try await writer.follow(isFed ? nil : list, limit) { lines in
             Console.note(
                 "note: \(Wording.count(lines, "line")) of slow hosts held up the shards; what of it has not begun is left "
                     + "to: retry \(id)")

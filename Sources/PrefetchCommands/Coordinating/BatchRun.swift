@@ -180,12 +180,21 @@ struct BatchRun: Sendable {
             allowNetHint: { "add --allow-net \(Self.address($0))" },
             tellsFromStart: batch.isFresh, isColoured: settings.isColoured,
             namesEveryFailure: settings.verbosity == .verbose)
+        // Before anything is queued.
+        let limits = settings.outputs.map { _ in FeedLimit.Writer() }
+        for (target, limit) in zip(settings.outputs, limits) {
+            guard case .shards(_, let options) = target else { continue }
+            batch.list?.stream.limits.set(ShardExport.mostOpen * options.perShard, by: limit)
+        }
         return await withTaskGroup(of: Step.self) { group in
             group.addTask {
+                let hasSaidShards = Locked(false)
                 do throws(PrefetchError) {
                     _ = try await batch.feed { wait in
                         // A full window is what workers of this very run take from.
-                        guard wait == .memory else { return }
+                        guard wait != .window else { return }
+                        // Once: it comes and goes.
+                        if wait == .shards, hasSaidShards.withLock({ said in (said, said = true).0 }) { return }
                         for line in FeedingText.lines(wait) { Console.note(line) }
                     }
                     return .goOn
@@ -205,9 +214,9 @@ struct BatchRun: Sendable {
                 await supervisor.waitForEnd()
                 return .over
             }
-            for target in settings.outputs {
+            for (target, limit) in zip(settings.outputs, limits) {
                 group.addTask {
-                    await writeShards(of: batch, queue, to: target)
+                    await writeShards(of: batch, queue, to: target, limit)
                     return .goOn
                 }
             }
@@ -234,10 +243,13 @@ struct BatchRun: Sendable {
     }
 
     /// Those that are not written while the batch runs are at its end.
-    private func writeShards(of batch: OpenBatch, _ queue: PrefetchQueue, to target: BatchOutput.Target) async {
+    private func writeShards(
+        of batch: OpenBatch, _ queue: PrefetchQueue, to target: BatchOutput.Target, _ limit: FeedLimit.Writer
+    ) async {
         guard let (list, isFed) = batch.list else { return }
+        defer { list.limits.set(nil, by: limit) }
         do throws(PrefetchError) {
-            try await output(queue).follow(batch.id, list, isFed: isFed, to: target) { new in
+            try await output(queue).follow(batch.id, list, limit, isFed: isFed, to: target) { new in
                 written.withLock { $0 += new }
             }
         } catch {

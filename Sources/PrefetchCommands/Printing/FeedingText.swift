@@ -16,7 +16,10 @@ enum FeedingText {
     static func lines(_ wait: ListFeeder.Wait, _ hint: String = "") -> [String] {
         switch wait {
         case .window: ["the list is longer than the window; feeding it as workers take it\(hint)"]
-        case .shards: ["as many shards as may be open wait for their last lines; the list is fed as they are written"]
+        case .shards:
+            [
+                "\(ShardExport.mostOpen) shards wait for their last lines; the rest of the list is queued as they are written"
+            ]
         case .memory:
             [
                 "Redis is full: it has reached its maxmemory and takes no more jobs until workers have taken some\(hint)",

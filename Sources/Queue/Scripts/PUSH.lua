@@ -34,7 +34,7 @@ end
 for i = 10, #ARGV, 500 do redis.call('LPUSH', jobs(id), unpack(ARGV, i, math.min(i + 499, #ARGV))) end
 local pushed = redis.call('HINCRBY', batch(id), 'pushed', ARGV[4])
 if grows then redis.call('HSET', batch(id), 'sealed', '0', 'open', '1') end
-if grows or m[4] == '1' then
+if grows or ARGV[10] and m[4] == '1' then
   redis.call('HSET', batch(id), 'total', pushed, 'estimate', ARGV[5])
   if ARGV[7] ~= '' then redis.call('HSET', batch(id), 'length', ARGV[6], 'hash', ARGV[7], 'mark', ARGV[8]) end
 end

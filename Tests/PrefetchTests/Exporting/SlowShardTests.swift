@@ -57,7 +57,8 @@ struct SlowShardTests {
             }
         }
         // Nothing is queued before it is known how far.
-        list.limits.set(mostOpen * perShard, by: shards)
+        let limit = FeedLimit.Writer()
+        list.limits.set(mostOpen * perShard, by: limit)
         let result = Locked(
             Result(status: try #require(try await queue.batches.status(of: id)), tally: shards.tally))
         let feed = Task {
@@ -69,7 +70,7 @@ struct SlowShardTests {
         }
         let worker = try fixture.worker { ($0.lease, $0.burst) = (600, false) }
         let work = Task { try await worker.run() }
-        try await writer.follow(list, mostOpen: mostOpen, timeout: timeout) { lines in
+        try await writer.follow(list, limit, mostOpen: mostOpen, timeout: timeout) { lines in
             result.withLock { $0.left.append(lines) }
         }
         #expect(try await feed.value == .sealed)

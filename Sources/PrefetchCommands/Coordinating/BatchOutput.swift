@@ -140,8 +140,9 @@ struct BatchOutput: Sendable {
         defer { written(shards.tally.new) }
         try await writer.follow(isFed ? nil : list, limit) { lines in
             Console.note(
-                "note: \(Wording.count(lines, "line")) of slow hosts held up the shards; what of it has not begun is left "
-                    + "to: retry \(id)")
+                "note: shards have waited \(ShardExport.slowTimeout.components.seconds / 60) minutes for "
+                    + "\(Wording.count(lines, "line")) of slow hosts; those that have not begun end as timeout, which "
+                    + "this fetches later: retry \(id)")
         }
     }
 

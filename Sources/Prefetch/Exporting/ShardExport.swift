@@ -4,6 +4,8 @@ internal import WebImage
 /// Puts the lines of a list into shards: all of them, or each shard as soon as its last line has ended.
 package struct ShardExport: Sendable {
     private static let pollTime = Duration.milliseconds(500)
+    /// The first pause after something was written; each is twice as long as the one before.
+    private static let firstPause = Duration.milliseconds(20)
     /// Outcomes that are read at a time to see whether they are there.
     private static let step = 4_096
     /// Shards that are open: lines behind them are queued when one of them is written.
@@ -73,8 +75,7 @@ package struct ShardExport: Sendable {
     /// - Throws: as ``writeAll(trustsStats:)``.
     package func follow(
         _ list: ListStream?, _ limit: FeedLimit.Writer, mostOpen: Int = Self.mostOpen,
-        timeout: Duration = Self.slowTimeout,
-        left: (Int) -> Void = { _ in }
+        timeout: Duration = Self.slowTimeout, left: (Int) -> Void = { _ in }
     ) async throws(PrefetchError) {
         let fed = ListExtent(entries: chain.root.total, files: chain.root.listFiles, hasEnded: true)
         var layout = shards.options.layout
@@ -84,6 +85,7 @@ package struct ShardExport: Sendable {
         var noted: [Int] = []
         var known = 0
         var wait = SlowWait(timeout)
+        var pause = Self.firstPause
         defer { list?.limits.set(nil, by: limit) }
         while true {
             let extent = list.map { ListExtent($0.reading) } ?? fed
@@ -129,8 +131,12 @@ package struct ShardExport: Sendable {
             }
             if Task.isCancelled || open.isEmpty && extent.hasEnded { return }
             // Of a batch that goes on most are there.
-            if hasWritten, !open.isEmpty { continue }
-            do { try await Task.sleep(for: Self.pollTime) } catch { return }
+            if hasWritten, !open.isEmpty {
+                pause = Self.firstPause
+                continue
+            }
+            do { try await Task.sleep(for: pause) } catch { return }
+            pause = min(Self.pollTime, pause * 2)
         }
     }
 
@@ -141,36 +147,36 @@ package struct ShardExport: Sendable {
         var ended = 0
     }
 
-    /// For how long only the last lines of open shards have been missing.
+    /// How often in a row open shards were seen to wait for the last lines of slow hosts: time alone would count a pause, or a machine
+    /// that sleeps.
     private struct SlowWait {
-        let timeout: Duration
-        private var since, looked: ContinuousClock.Instant?
+        private static let mostTimes = 10
 
-        init(_ timeout: Duration) { self.timeout = timeout }
+        private let interval: Duration
+        private var times = 0
+        private var looked: ContinuousClock.Instant?
 
-        mutating func end() { (since, looked) = (nil, nil) }
+        init(_ timeout: Duration) { interval = timeout / Self.mostTimes }
+
+        mutating func end() { (times, looked) = (0, nil) }
 
         /// Whether it is time to look again.
         mutating func looks() -> Bool {
-            guard looked.map({ .now - $0 >= timeout / 10 }) != false else { return false }
+            guard looked.map({ .now - $0 >= interval }) != false else { return false }
             looked = .now
             return true
         }
 
-        /// * `areLast`: whether only last lines are missing.
-        /// - Returns: whether that has been so for long enough.
-        mutating func take(areLast: Bool) -> Bool {
-            guard areLast, let since else {
-                since = areLast ? .now : nil
-                return false
-            }
-            guard .now - since >= timeout else { return false }
+        /// - Returns: whether it was seen often enough.
+        mutating func take(_ isSlow: Bool) -> Bool {
+            times = isSlow ? times + 1 : 0
+            guard times > Self.mostTimes else { return false }
             end()
             return true
         }
     }
 
-    /// How many lines of open shards are missing; nil where the list does not wait for them, or not for long, or not for them alone.
+    /// How many lines of open shards are missing; nil unless the list has waited long enough for lines of slow hosts alone.
     private func lastLines(
         of open: ArraySlice<OpenShard>, _ wait: inout SlowWait, isReached: Bool
     ) async throws(PrefetchError) -> Int? {
@@ -186,7 +192,17 @@ package struct ShardExport: Sendable {
             // What is not queued yet has none.
             missing += shard.shard.entries.count - codes.count { $0 != 0 }
         }
-        return wait.take(areLast: missing * Self.lastShare <= lines) ? missing : nil
+        let areLast = missing * Self.lastShare <= lines
+        let isSlow = areLast ? try await waitsForHosts() : false
+        return wait.take(isSlow) ? missing : nil
+    }
+
+    /// Whether limits of single hosts hold the workers: no pause, and no fault of this machine.
+    private func waitsForHosts() async throws(PrefetchError) -> Bool {
+        let snapshot = try await bridgingErrors { () async throws(RedisError) in
+            try await queue.views.snapshot(of: chain.root.id)
+        }
+        return snapshot.flatMap { RunLimit(workers: $0.workers, batches: [$0.status]) }?.cause == .politeness
     }
 
     private func leave(before end: Int) async throws(PrefetchError) {

@@ -73,7 +73,7 @@ package struct ListFeeder: Sendable {
 
     /// Feeds until the batch is sealed or over.
     /// * `pushed`: called after every push with the number of pushed URLs.
-    /// * `waiting`: called once when the window or Redis is full, and again when the cause changes.
+    /// * `waiting`: called once when the window or Redis is full or too many shards are open, and again when the cause changes.
     /// Throws `redisUnavailable` after the queue's timeout, `unreadableList` if the file is gone or has changed, `stopped` if the task is
     /// cancelled. The batch stays open and can be resumed.
     package func feed(
@@ -95,11 +95,7 @@ package struct ListFeeder: Sendable {
                     guard part.count > 0 else {
                         if said != .shards { waiting(.shards) }
                         said = .shards
-                        try await pause(100)
-                        // Says that the feeder lives, and asks whether the batch does.
-                        guard case .result(let other) = try await send(push.offset, 0, []),
-                            other != .pushed(push.offset)
-                        else { continue }
+                        guard let other = try await waitForShards(at: push.offset) else { continue }
                         result = other
                         return false
                     }
@@ -177,6 +173,18 @@ package struct ListFeeder: Sendable {
             if case .wait(let now) = try await send(offset, 0, []), now == wait { continue }
             return
         }
+    }
+
+    /// Waits until more of the list may be queued; returns what has happened to the batch meanwhile.
+    private func waitForShards(at offset: Int) async throws(PrefetchError) -> QueueBatches.PushResult? {
+        var milliseconds = 20
+        while entries.end(at: offset) <= offset {
+            try await pause(milliseconds)
+            milliseconds = min(100, milliseconds + 20)
+            // Says that the feeder lives, and asks whether the batch does.
+            if case .result(let other) = try await send(offset, 0, []), other != .pushed(offset) { return other }
+        }
+        return nil
     }
 
     private enum Answer {

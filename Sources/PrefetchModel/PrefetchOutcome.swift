@@ -13,7 +13,7 @@ public enum PrefetchOutcome: UInt8, Sendable, CaseIterable {
     case blacklisted
     /// An unsuccessful status code, or too many redirects.
     case httpError
-    /// The connect, idle, low-speed or total limit was exceeded on every try.
+    /// The connect, idle, low-speed or total limit was exceeded on every try; or its host is so slow that shards waited for it.
     case timeout
     /// The host name did not resolve.
     case dns

@@ -75,7 +75,7 @@ final class JSONLine: Decodable {
         case .nothing: nil
         case .values(let values): values
         case .object(let members, let object):
-            members.object(object)?.columns ?? Self.decode(JSONLine.self, members.line)?.columns
+            members.object(object)?.columns ?? Self.decode(JSONLine.self, members.bytes)?.columns
         case .caption(let name, let text): [name: .text(text)]
         case .line(let line): Self.read(line)?.columns
         }

@@ -19,10 +19,8 @@ struct JSONMembers {
     private static let deepest = 64
 
     private(set) var members: [Member] = []
-    private let bytes: [UInt8]
-
-    /// The line that they are of.
-    var line: [UInt8] { bytes }
+    /// Of the line that they are of.
+    let bytes: [UInt8]
 
     init?(_ line: [UInt8]) {
         guard line.count < Int(Int32.max), (try? UTF8Span(validating: line.span)) != nil else { return nil }

@@ -4,7 +4,8 @@ internal import WebImage
 
 /// One URL of a claimed job, from the first check to its outcome:
 ///
-/// 1. before its turn, without its own task: invalid? cached? on the blacklist? (``invalid()``, ``hit()``, ``listed(_:)``)
+/// 1. before its turn, without its own task: invalid? cached? on the blacklist? left to a retry? (``invalid()``, ``hit()``, ``listed(_:)``,
+///    ``left()``)
 /// 2. its turn: one entry of a batch leads for all that have the same URL (``run()``)
 /// 3. lookup, fetch, verification and publishing are one call of the image manager (``load(_:)``)
 /// 4. the result becomes an outcome, which is settled; ``ReportLoop`` reports it. A failure that may be this machine's own is settled when

@@ -15,7 +15,7 @@ struct JSONMembersTests {
         guard let found = JSONMembers(Array(line.utf8)) else { return nil }
         return Dictionary(
             uniqueKeysWithValues: found.members.map { member in
-                (found.name(member), found.string(member) ?? String(decoding: found.line[member.range], as: UTF8.self))
+                (found.name(member), found.string(member) ?? String(decoding: found.bytes[member.range], as: UTF8.self))
             })
     }
 
@@ -31,7 +31,7 @@ struct JSONMembersTests {
         let found = try #require(JSONMembers(Array(line.utf8)), "\(line)")
         let others = try #require(foundation(line))
         for member in found.members {
-            let text = found.string(member) ?? String(decoding: found.line[member.range], as: UTF8.self)
+            let text = found.string(member) ?? String(decoding: found.bytes[member.range], as: UTF8.self)
             // Of names that are canonically equivalent Foundation has one.
             guard let other = others[found.name(member)], !line.contains("caf") else { continue }
             switch other {

@@ -93,6 +93,34 @@ struct RunningShardsTests: FolderSuite {
         try await ran(export("out"), says: "6 shards, 0 of them new")
     }
 
+    @Test("Of two runs of a list one writes a shard; the other finds it there")
+    func together() async throws {
+        for path in ["/3.jpg", "/55.jpg"] { hold(path) }
+        let words = run([list((0..<60).map { line($0) })], "out", ["--name", "b"])
+        let first = try await coord(words)
+        try await waitForShards(1...4, of: first)
+        let second = try await coord(words)
+        // It follows the same batch.
+        try await until {
+            let known = try await ran(["status", "--json", "--cache", folder.path("cache")]).stdout
+            return !second.isRunning || known.matches(of: /"state":"running","host"/).count == 4
+        }
+        for path in ["/3.jpg", "/55.jpg"] { origin.release(path) }
+        for child in [first, second] { #expect(await child.wait() == .exited(0), "\(child.stderr)") }
+        let texts = [first, second].map(\.stderr)
+        let new = texts.compactMap {
+            $0.firstMatch(of: /60 images in 6 shards, (\d) of them new/).flatMap { Int($0.1) }
+        }
+        #expect(new.count == 2 && new.reduce(0, +) == 6 && new[0] >= 4, "\(texts)")
+        #expect(names("out").count == 18)
+        let ended = try await ran(["status", "b", "--json", "--cache", folder.path("cache")])
+        #expect(ended.stdout.contains("\"written\":6") && ended.stdout.contains("\"open\":0"), "\(ended.stdout)")
+        try await ran(export("again"), says: "60 images in 6 shards, 6 of them new")
+        for name in names("out") where !name.hasSuffix("_stats.json") {
+            #expect(folder.read("out/\(name)") == folder.read("again/\(name)"), "\(name)")
+        }
+    }
+
     @Test("Of several files a shard is known at the end of each, and columns that come late are in all tables")
     func files() async throws {
         hold("/19.jpg")

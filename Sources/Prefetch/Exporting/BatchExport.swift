@@ -209,11 +209,13 @@ package struct BatchExport: Sendable {
     }
 
     /// Runs `body` on a thread that may block.
-    func run(_ body: @escaping @Sendable () throws(PrefetchError) -> Void) async throws(PrefetchError) {
+    func run<Result: Sendable>(
+        _ body: @escaping @Sendable () throws(PrefetchError) -> Result
+    ) async throws(PrefetchError) -> Result {
         try await pool.run(body)
     }
 
-    private static let stopped = PrefetchError(.stopped, "stopped before everything was written")
+    static let stopped = PrefetchError(.stopped, "stopped before everything was written")
 
     private func lookUp(
         _ lines: [BatchResults.Line]

@@ -17,9 +17,6 @@ package final class ImageShards: Sendable {
         package var images = 0
         /// Lines whose image another line of their shard has.
         package var duplicates = 0
-        /// Of their files.
-        package var bytes = 0
-
     }
 
     private struct Shard: Sendable {
@@ -39,6 +36,17 @@ package final class ImageShards: Sendable {
         var lines = SHA256()
         /// Bytes of the archive, and of the longest row.
         var size = 0, longestRow = 0
+        var published = Published()
+    }
+
+    /// A shard the files of which have their names.
+    private struct Published: Sendable {
+        /// Whether the files stayed as they were because they have more images, and whether one of them is new.
+        var isKept = false, isNew = false
+        /// What is still to be put: the stats; nil: nothing.
+        var stats: [UInt8]?
+        /// Whether stats that are there are replaced.
+        var replaces = false
     }
 
     /// The line that keeps an image, and where it is in the archive.
@@ -174,32 +182,52 @@ package final class ImageShards: Sendable {
         state.withLock { [shard] in $0.shard = shard }
     }
 
-    /// Completes the shard that was begun.
+    /// Gives the files of the shard that was begun their names: all but the stats, which say that it is whole.
+    /// - Returns: bytes of its files.
     /// - Throws: `cacheUnavailable` where another file has the name of one of its files, `inputOutput` (74).
-    func end() throws(PrefetchError) {
-        guard var shard = state.withLock({ $0.shard }) else { return }
+    func put() throws(PrefetchError) -> Int {
+        guard var shard = state.withLock({ $0.shard }) else { return 0 }
         let lines = shard.lines
         shard.stats.lines = lines.finalize().hex
-        let (isKept, isNew) = try publish(shard)
-        if !isKept { try archived?.replace(shard.notes, of: ShardLayout.name(shard.number), count: shard.count) }
+        shard.published = try publish(shard)
+        state.withLock { [shard] in $0.shard = shard }
+        return bytes(of: shard.number)
+    }
+
+    /// Names the shard as whole whose files were put.
+    /// - Throws: `inputOutput` (74).
+    func complete() throws(PrefetchError) {
+        guard let shard = state.withLock({ $0.shard }) else { return }
+        let (name, end) = (ShardLayout.name(shard.number), shard.published)
+        if let stats = end.stats {
+            // Another run may have found the shard recorded, and not complete.
+            let isOwn = knownStats(Self.statsName(name))?.isOfShard(of: shard.stats) == true
+            try folder.put(stats, as: Self.statsName(name), replaces: end.replaces || isOwn)
+            if end.replaces { archived?.removeOldIndexes(of: name) }
+        }
+        if !end.isKept { try archived?.replace(shard.notes, of: name, count: shard.count) }
         state.withLock { $0.shard = nil }
-        count(shard.number, isKept: isKept) { tally in
+        count(shard.number, isKept: end.isKept) { tally in
             tally.images += shard.stats.successes
             tally.duplicates += shard.stats.duplicates
-            if isKept { tally.kept += 1 }
-            if isNew { tally.new += 1 }
+            if end.isKept { tally.kept += 1 }
+            if end.isNew { tally.new += 1 }
         }
+    }
+
+    /// Bytes of the files of a shard.
+    func bytes(of shard: Int) -> Int {
+        let name = ShardLayout.name(shard)
+        let stats = folder.size(of: Self.statsName(name)) ?? folder.size(of: Self.markName(name)) ?? 0
+        return [name + ".tar", name + tableEnding].reduce(stats) { $0 + (folder.size(of: $1) ?? 0) }
     }
 
     /// Counts a shard. If it is whole, nothing has to say any more whose files it will have.
     private func count(_ shard: Int, isKept: Bool = false, _ body: (inout Tally) -> Void) {
         let name = ShardLayout.name(shard)
         if options.form != .tables, !isKept { folder.delete(Self.markName(name)) }
-        let files = [name + ".tar", name + tableEnding, Self.statsName(name)]
-        let bytes = files.reduce(0) { $0 + (folder.size(of: $1) ?? 0) }
         state.withLock { state in
             state.tally.shards += 1
-            state.tally.bytes += bytes
             body(&state.tally)
         }
     }
@@ -276,8 +304,7 @@ package final class ImageShards: Sendable {
 
     // MARK: Names
 
-    /// Returns whether the files stayed as they were because they have more images, and whether one of them is new.
-    private func publish(_ shard: Shard) throws(PrefetchError) -> (isKept: Bool, isNew: Bool) {
+    private func publish(_ shard: Shard) throws(PrefetchError) -> Published {
         let name = ShardLayout.name(shard.number)
         let (stats, mark) = (Self.statsName(name), Self.markName(name))
         var known = knownStats(stats)
@@ -288,7 +315,7 @@ package final class ImageShards: Sendable {
         if let known, options.form != .tables,
             known.successes + known.duplicates > shard.stats.successes + shard.stats.duplicates
         {
-            return (true, false)
+            return Published(isKept: true)
         }
         var files: [(file: TemporaryFile, name: String)] = []
         if let archive = shard.archive {
@@ -314,13 +341,11 @@ package final class ImageShards: Sendable {
         }
         if options.form == .tables || (new.isEmpty && known?.hasCounts(of: shard.stats) == true) {
             for (file, name) in new { try folder.put(file, as: name, replaces: isOwn) }
-            return (false, !new.isEmpty)
+            return Published(isNew: !new.isEmpty)
         }
         try folder.put(shard.stats.bytes, as: mark, replaces: isOwn)
         for (file, name) in new { try folder.put(file, as: name, replaces: isOwn) }
-        try folder.put(shard.stats.bytes, as: stats, replaces: isOwn)
-        if isOwn { archived?.removeOldIndexes(of: name) }
-        return (false, true)
+        return Published(isNew: true, stats: shard.stats.bytes, replaces: isOwn)
     }
 
     /// The rows as Parquet.

@@ -1,5 +1,5 @@
 internal import Redis
-internal import WebImage
+package import WebImage
 
 /// Puts the lines of a list into shards: all of them, or each shard as soon as its last line has ended.
 package struct ShardExport: Sendable {
@@ -20,69 +20,91 @@ package struct ShardExport: Sendable {
     private let export: BatchExport
     private let shards: ImageShards
     private let form: @Sendable ([TypedColumn]) throws(PrefetchError) -> ShardForm
-    private let isNoted: Bool
+    /// Nil: it owns none.
+    private let owned: OwnedShards?
     private let hashes: ImageHashes?
 
     /// * `form`: what is said of lines with these columns.
-    /// * `isNoted`: whether the batch in Redis says what is written.
+    /// * `owner`: a run, which writes only shards that it owns in the queue, and leaves those as they are that are whole by their stats; nil:
+    ///   of all shards the files are compared.
     package init(
-        _ chain: BatchChain, queue: PrefetchQueue, export: BatchExport, into shards: ImageShards, isNoted: Bool,
-        form: @escaping @Sendable ([TypedColumn]) throws(PrefetchError) -> ShardForm
+        _ chain: BatchChain, queue: PrefetchQueue, export: BatchExport, into shards: ImageShards, from cache: DiskCache,
+        owner: ShardOwner?, form: @escaping @Sendable ([TypedColumn]) throws(PrefetchError) -> ShardForm
     ) {
         (self.chain, self.queue, self.export, self.shards, self.form) = (chain, queue, export, shards, form)
-        self.isNoted = isNoted
+        owned = owner.map { OwnedShards($0, of: chain.root.identity, from: cache, queue) }
         hashes = shards.options.added.contains(.perceptualHash) ? ImageHashes() : nil
     }
 
     /// Writes all shards; returns what they say of lines.
-    /// * `trustsStats`: whether a shard is left as it is by what its stats say; its files are compared otherwise.
+    /// * `waiting`: called with the name of a shard that another run owns, once for each.
     /// - Throws: what ``ImageShards`` and `form` throw, `inputOutput` where the cache cannot be read, `stopped` where the task is cancelled.
-    package func writeAll(trustsStats: Bool) async throws(PrefetchError) -> ShardForm {
-        let form = try form(try await export.columns())
+    package func writeAll(waiting: (String) -> Void = { _ in }) async throws(PrefetchError) -> ShardForm {
+        do throws(PrefetchError) {
+            let form = try form(try await export.columns())
+            try await writeAll(form, waiting)
+            await owned?.leave()
+            return form
+        } catch {
+            await owned?.leave()
+            throw error
+        }
+    }
+
+    private func writeAll(_ form: ShardForm, _ waiting: (String) -> Void) async throws(PrefetchError) {
         var layout = shards.options.layout
         let list = ListExtent(entries: chain.root.total, files: chain.root.listFiles, hasEnded: true)
         let entries = try reader()
         var cursor = export.results.cursor()
+        _ = try await owned?.count([])
         while let shard = layout.next(of: list) {
-            var behind = cursor
-            if trustsStats, shards.has(shard, images: try await behind.pass(shard.entries.count), columns: form.columns)
-            {
-                cursor = behind
-            } else {
-                try await write(shard, layout, form, entries, &cursor)
+            var isWaiting = false
+            while true {
+                var behind = cursor
+                if try await isThere(shard, images: try await behind.pass(shard.entries.count), form.columns) {
+                    cursor = behind
+                    break
+                }
+                behind = cursor
+                if try await write(shard, layout, form, entries, &behind) {
+                    cursor = behind
+                    break
+                }
+                if !isWaiting { waiting(ShardLayout.name(shard.number)) }
+                isWaiting = true
+                do { try await Task.sleep(for: Self.pollTime) } catch { throw BatchExport.stopped }
             }
         }
-        await note(open: 0)
-        return form
     }
 
-    private func note(open: Int) async {
-        guard isNoted else { return }
-        var written = WrittenShards()
-        (written.written, written.bytes, written.open) = (shards.tally.shards, shards.tally.bytes, open)
-        // Nothing hangs on it.
-        try? await queue.batches.note(written, of: chain.root.id)
+    /// Whether a run need not write a shard.
+    private func isThere(
+        _ shard: ShardLayout.Shard, images: Int, _ columns: [TypedColumn]?
+    ) async throws(PrefetchError) -> Bool {
+        guard let owned, shards.has(shard, images: images, columns: columns) else { return false }
+        _ = try await owned.record(shard.number, bytes: shards.bytes(of: shard.number), isFound: true)
+        return true
     }
 
-    /// Writes each shard once its lines have ended, until all are written or the task is cancelled: the columns of its table are those
-    /// of the lines so far.
+    /// Writes each shard that a run owns once its lines have ended, until all are written or the task is cancelled: the columns of its
+    /// table are those of the lines so far.
     ///
     /// The list waits while as many shards are open as may be. If for some time only their last lines are missing, which wait for slow
     /// hosts, these end without an image.
     /// * `list`: what the batch, which has no retries, is fed from; nil: it was fed before.
     /// * `limit`: sets how far the list is fed.
     /// * `left`: called with the number of lines that are ended so.
-    /// - Throws: as ``writeAll(trustsStats:)``.
+    /// - Throws: as ``writeAll(waiting:)``.
     package func follow(
         _ list: ListStream?, _ limit: FeedLimit.Writer, mostOpen: Int = Self.mostOpen,
         timeout: Duration = Self.slowTimeout, left: (Int) -> Void = { _ in }
     ) async throws(PrefetchError) {
+        guard let owned else { return }
         let fed = ListExtent(entries: chain.root.total, files: chain.root.listFiles, hasEnded: true)
         var layout = shards.options.layout
         var open: [OpenShard] = []
         let entries = try reader()
         var columns = ListColumns()
-        var noted: [Int] = []
         var known = 0
         var wait = SlowWait(timeout)
         var pause = Self.firstPause
@@ -93,19 +115,7 @@ package struct ShardExport: Sendable {
                 open.append(OpenShard(shard: shard))
                 known = shard.entries.upperBound
             }
-            var rest: [OpenShard] = []
-            for var shard in open.prefix(mostOpen) {
-                do throws(PrefetchError) {
-                    if try await hasEnded(&shard) {
-                        try await write(shard.shard, layout, &columns, entries)
-                        continue
-                    }
-                } catch {
-                    // Everybody waits for a Redis that is away.
-                    if error.kind != .redisUnavailable { throw error }
-                }
-                rest.append(shard)
-            }
+            let rest = try await writeEnded(open.prefix(mostOpen), owned, layout, &columns, entries)
             let hasWritten = rest.count < min(open.count, mostOpen)
             open = rest + open.dropFirst(mostOpen)
             if let list {
@@ -123,11 +133,6 @@ package struct ShardExport: Sendable {
                 } catch {
                     if error.kind != .redisUnavailable { throw error }
                 }
-            }
-            let begun = open.count { $0.ended > 0 }
-            if case let now = [begun, shards.tally.shards], now != noted {
-                await note(open: begun)
-                noted = now
             }
             if Task.isCancelled || open.isEmpty && extent.hasEnded { return }
             // Of a batch that goes on most are there.
@@ -217,17 +222,31 @@ package struct ShardExport: Sendable {
         }
     }
 
-    private func hasEnded(_ shard: inout OpenShard) async throws(PrefetchError) -> Bool {
-        let all = shard.shard.entries
-        while shard.ended < all.count {
-            let first = all.lowerBound + shard.ended
-            let range = first..<min(all.upperBound, first + Self.step)
-            let codes = try await outcomes(range)
-            let ended = codes.prefix { $0 != 0 }.count
-            shard.ended += ended
-            if ended < range.count { return false }
+    /// Writes those of open shards whose lines have ended; returns the others. Where Redis is away, all wait for it.
+    private func writeEnded(
+        _ open: ArraySlice<OpenShard>, _ owned: OwnedShards, _ layout: ShardLayout, _ columns: inout ListColumns,
+        _ entries: EntryReader
+    ) async throws(PrefetchError) -> [OpenShard] {
+        var rest: [OpenShard] = []
+        var others = open
+        do throws(PrefetchError) {
+            let lines = try await owned.count(open.map { ($0.shard.number, $0.shard.entries, $0.ended) })
+            for (var shard, lines) in zip(open, lines) {
+                others.removeFirst()
+                // What can be reached of it is written at the end.
+                if lines == .elsewhere { continue }
+                if case .ended(let count) = lines { shard.ended = count }
+                rest.append(shard)
+                if lines == .ended(shard.shard.entries.count),
+                    try await write(shard.shard, layout, &columns, entries)
+                {
+                    rest.removeLast()
+                }
+            }
+        } catch {
+            if error.kind != .redisUnavailable { throw error }
         }
-        return true
+        return rest + others
     }
 
     /// - Throws: `notFound`, `unreadableList`.
@@ -240,43 +259,49 @@ package struct ShardExport: Sendable {
         return reader
     }
 
-    /// Writes a shard of a batch without retries, unless it is there.
+    /// Writes a shard of a batch without retries, unless it is there; false if another run owns it.
     private func write(
         _ shard: ShardLayout.Shard, _ layout: ShardLayout, _ columns: inout ListColumns, _ entries: EntryReader
-    ) async throws(PrefetchError) {
+    ) async throws(PrefetchError) -> Bool {
         var cursor = export.results.cursor(at: shard.entries.lowerBound)
-        guard !shards.has(shard, images: try await cursor.pass(shard.entries.count), columns: nil) else { return }
-        guard try entries.seek(to: shard.entries.lowerBound) else { return }
+        if try await isThere(shard, images: try await cursor.pass(shard.entries.count), nil) { return true }
+        guard try entries.seek(to: shard.entries.lowerBound) else { return true }
         for _ in shard.entries {
-            guard let entry = try entries.next() else { return }
+            guard let entry = try entries.next() else { return true }
             columns.add(entry)
         }
         // Where no line so far has the column with the captions, it is written at the end.
-        guard let form = try? form(columns.all) else { return }
+        guard let form = try? form(columns.all) else { return true }
         cursor = export.results.cursor(at: shard.entries.lowerBound)
-        try await write(shard, layout, form, entries, &cursor)
+        return try await write(shard, layout, form, entries, &cursor)
     }
 
+    /// Writes a shard; false if another run owns it, or has taken it meanwhile: it is not named as whole then.
     private func write(
         _ shard: ShardLayout.Shard, _ layout: ShardLayout, _ form: ShardForm, _ entries: EntryReader,
         _ cursor: inout ResultCursor
-    ) async throws(PrefetchError) {
-        guard try entries.seek(to: shard.entries.lowerBound) else { return }
+    ) async throws(PrefetchError) -> Bool {
+        guard try entries.seek(to: shard.entries.lowerBound) else { return true }
+        guard try await owned?.take(shard.number) != false else { return false }
         try shards.begin(shard, form.columns)
         var group: [BatchResults.Line] = []
-        func add() async throws(PrefetchError) {
+        func add() async throws(PrefetchError) -> Bool {
             try await export.exported(group, hashes) { [shards] line, entry throws(PrefetchError) in
                 try shards.add(entry, of: line, layout.key(shard, at: line.result.index), form)
             }
             group.removeAll(keepingCapacity: true)
+            return try await owned?.keep(shard.number) != false
         }
         for _ in shard.entries {
             guard let entry = try entries.next() else { break }
             let line = try await cursor.next(entry)
             if !entry.isLost { group.append(line) }
-            if group.count == BatchExport.groupSize { try await add() }
+            if group.count == BatchExport.groupSize, !(try await add()) { return false }
         }
-        try await add()
-        try await export.run { [shards] () throws(PrefetchError) in try shards.end() }
+        guard try await add() else { return false }
+        let bytes = try await export.run { [shards] () throws(PrefetchError) in try shards.put() }
+        guard try await owned?.record(shard.number, bytes: bytes, isFound: false) != false else { return false }
+        try await export.run { [shards] () throws(PrefetchError) in try shards.complete() }
+        return true
     }
 }

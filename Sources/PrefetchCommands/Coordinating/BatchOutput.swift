@@ -12,8 +12,8 @@ struct BatchOutput: Sendable {
     var readOnly: [String] = []
     /// Manifests of the same batch from other machines.
     var merged: [String] = []
-    /// Of shards: whether they are those of a run, which are left as they are; how many of them it has written before its end.
-    var isAfterRun = false
+    /// Of shards: the run that writes them; how many it has written before its end.
+    var owner: ShardOwner?
     var written = 0
 
     /// Writes the newest results of the chain that a batch belongs to.
@@ -153,7 +153,7 @@ struct BatchOutput: Sendable {
         var options = options
         if options.form == .tables, options.added.isEmpty { options.added = ImageShards.added(in: path) }
         let shards = try ImageShards(path: path, options, member: member, of: ShardBatch(chain), from: cache)
-        let writer = ShardExport(chain, queue: queue, export: export, into: shards, isNoted: isAfterRun) {
+        let writer = ShardExport(chain, queue: queue, export: export, into: shards, from: cache, owner: owner) {
             [options]
             columns throws(PrefetchError) in
             let caption = try BatchExport.captionColumn(options.captionColumn, among: columns.map(\.name))
@@ -172,9 +172,12 @@ struct BatchOutput: Sendable {
         _ path: String, _ options: ShardOptions, _ export: BatchExport, _ chain: BatchChain, from cache: DiskCache
     ) async throws(PrefetchError) {
         let (shards, writer) = try shards(path, options, export, chain, from: cache)
-        let caption = try await writer.writeAll(trustsStats: isAfterRun).caption
-        let tally = shards.tally
-        let shown = TerminalText.escaped(path)
+        let form = try await writer.writeAll { shard in
+            Console.note(
+                "note: another run of this list writes shard \(shard); waiting for it, a minute at most if it was killed"
+            )
+        }
+        let (caption, tally, shown) = (form.caption, shards.tally, TerminalText.escaped(path))
         Console.note(
             "\(shown): \(Wording.count(tally.images, "image")) in \(Wording.count(tally.shards, "shard")), "
                 + "\(Wording.count(tally.new + written)) of them new"

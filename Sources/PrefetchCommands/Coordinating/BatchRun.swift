@@ -13,6 +13,7 @@ struct BatchRun: Sendable {
     let source: BatchSource
     /// Prints its own summary of the ended batch, and returns the exit code.
     var report: (@Sendable (PrefetchQueue, BatchStatus) async throws -> Int32)?
+    private let owner = ShardOwner()
     /// Shards that were written while it ran.
     private let written = Locked(0)
 
@@ -65,7 +66,10 @@ struct BatchRun: Sendable {
     ) async throws -> Int32 {
         let queue = session.queue
         // No other run uses this cache, so every registered worker is dead: jobs of an earlier run are free at once.
-        if lock.isAlone { try await reapAll(queue, but: workers.names) }
+        if lock.isAlone {
+            try await reapAll(queue, but: workers.names)
+            owner.beginAlone()
+        }
         lock.share()
         let stop = StopRequest()
         try await checkOutputs(queue)
@@ -133,7 +137,7 @@ struct BatchRun: Sendable {
 
     private func output(_ queue: PrefetchQueue) -> BatchOutput {
         var output = BatchOutput(queue: queue, cache: .open(cache.disk))
-        (output.isAfterRun, output.written) = (true, written.withLock { $0 })
+        (output.owner, output.written) = (owner, written.withLock { $0 })
         return output
     }
 

@@ -18,7 +18,8 @@ extension PrefetchKeys {
     static let ofBatch: [Typed] = [
         ("b:*", "hash"), ("b:*:o", "string"), ("b:*:skipped", "hash"), ("b:*:records", "hash"),
         ("b:*:w", "hash"), ("b:*:hosts", "hash"), ("b:*:refused", "hash"),
-        ("b:*:tries", "hash"), ("b:*:caches", "hash"), ("b:*:places", "string"), ("jobs:*", "list"),
+        ("b:*:tries", "hash"), ("b:*:caches", "hash"), ("b:*:places", "string"), ("b:*:shards", "hash"),
+        ("jobs:*", "list"),
     ]
 
     /// Keys of workers, hosts and sites, which no other key lists completely.

@@ -58,6 +58,7 @@ package struct PrefetchQueue: Sendable {
     package var hosts: QueueHosts { QueueHosts(redis) }
     package var failedURLs: Blacklist { Blacklist(redis) }
     package var control: QueueControl { QueueControl(redis) }
+    package var shards: QueueShards { QueueShards(redis) }
 
     // MARK: Names and servers
 

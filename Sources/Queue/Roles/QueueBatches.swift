@@ -123,18 +123,6 @@ package struct QueueBatches: Sendable {
         try await redis.run(Self.full, [RedisArgument(batch)]).string
     }
 
-    private static let shards = QueueScript.script(PackageResources.SHARDS_lua)
-
-    /// Notes what a run has written of a batch.
-    package func note(_ shards: WrittenShards, of batch: String) async throws(RedisError) {
-        _ = try await redis.run(
-            Self.shards,
-            [
-                RedisArgument(batch), RedisArgument(shards.written), RedisArgument(shards.bytes),
-                RedisArgument(shards.open),
-            ])
-    }
-
     private static let seal = QueueScript.script(PackageResources.SEAL_lua)
 
     /// States that the batch has `total` URLs and all are pushed.

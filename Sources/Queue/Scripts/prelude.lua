@@ -11,6 +11,7 @@ local function hosts(id) return batch(id) .. ':hosts' end
 local function tries(id) return batch(id) .. ':tries' end
 local function caches(id) return batch(id) .. ':caches' end
 local function places(id) return batch(id) .. ':places' end
+local function shards(id) return batch(id) .. ':shards' end
 local function own(worker) return K .. ':own:' .. worker end
 -- A whole number from 0 to 2^48 from a field that any client may have written; `default` for nan, inf and text.
 local function number(text, default)
@@ -203,7 +204,7 @@ end
 local function results(id)
   return {
     batch(id), outcomes(id), skipped(id), records(id), counts(id), hosts(id), batch(id) .. ':refused', caches(id),
-    places(id),
+    places(id), shards(id),
   }
 end
 -- Keeps the results for `seconds` (0 = forever), and those of the batches this one retries: they share its lines.

@@ -1,5 +1,5 @@
-// Preloaded: functions of libraries that crash. CRASHING=image: libjpeg's, once it has read a header with a width of 777;
-// CRASHING=transfer: the start of any transfer of libcurl.
+// Preloaded: functions of libraries that crash. CRASHING=image: libjpeg's, once it has read a header with a width of 777; CRASHING=hang: that
+// never returns instead; CRASHING=transfer: the start of any transfer of libcurl.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <signal.h>
@@ -28,6 +28,7 @@ int jpeg_read_header(j_decompress_ptr library, boolean require_image) {
     int (*real)(j_decompress_ptr, boolean) = (int (*)(j_decompress_ptr, boolean))dlsym(RTLD_NEXT, "jpeg_read_header");
     int result = real(library, require_image);
     if (library->image_width == 777 && crashes("image")) crash();
+    if (library->image_width == 777 && crashes("hang")) for (volatile int n = 0;; n++) {}
     return result;
 }
 

@@ -2,6 +2,7 @@ internal import Glibc
 internal import Prefetch
 internal import Redis
 internal import Threading
+internal import WebImage
 
 /// The worker processes of a run. They may be started beside its private Redis, for which they wait.
 final class RunWorkers: Sendable {
@@ -48,7 +49,7 @@ final class RunWorkers: Sendable {
                 guard let (queue, _) = place.batch.withLock({ $0 }) else { return false }
                 Console.note("\(UTCTime.clock()) worker \(Self.text(death, name: Self.name(death.pid)))")
                 return await LostWorker(Self.name(death.pid), queue: queue)
-                    .giveBack(blaming: death.isKilledHere ? nil : death.suspects)
+                    .giveBack(blaming: Self.isKilled(death, settings.fetch) ? nil : death.suspects)
             })
     }
 
@@ -72,6 +73,14 @@ final class RunWorkers: Sendable {
     func end() async {
         await supervisor.kill()
         await output?.close()
+    }
+
+    /// Whether no URL is to blame for a death. The kernel kills a worker whose images have taken its memory, but those in a sandbox do not.
+    private static func isKilled(_ death: WorkerSupervisor.Death, _ settings: FetchSettings) -> Bool {
+        if death.isKilledHere { return true }
+        guard death.end == .signalled(SIGKILL), let decoders = try? settings.decoders() else { return false }
+        defer { decoders.rest() }
+        return if case .holds = decoders.condition() { true } else { false }
     }
 
     /// The message about a death.

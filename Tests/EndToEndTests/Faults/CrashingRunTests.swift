@@ -33,11 +33,11 @@ struct CrashingRunTests {
     }
 
     /// With an empty DNL as its first segment: libjpeg has to decide on it.
-    private static let bad: [UInt8] = {
-        var jpeg = GeneratedImage.jpeg(seed: 2, width: 777, height: 8)
+    private static func bad(height: Int = 8) -> [UInt8] {
+        var jpeg = GeneratedImage.jpeg(seed: 2, width: 777, height: height)
         jpeg.insert(contentsOf: [0xFF, 0xDC, 0, 2], at: 2)
         return jpeg
-    }()
+    }
 
     private func deaths(_ run: ChildProcess) -> Int {
         run.stderr.components(separatedBy: "ended by signal 11").count - 1
@@ -50,7 +50,7 @@ struct CrashingRunTests {
         origin.setFallback { _ in OriginResponse(body: good) }
         let bad = [20, 101, 150].map { "/\($0)-bad.jpg" }
         for path in bad {
-            origin.route(path, OriginResponse(body: Self.bad))
+            origin.route(path, OriginResponse(body: Self.bad()))
         }
         var paths = (0..<200).map { "/\($0).jpg" }
         for (offset, path) in bad.enumerated() { paths.insert(path, at: [20, 101, 150][offset]) }
@@ -72,7 +72,7 @@ struct CrashingRunTests {
         origin.setFallback { request in OriginResponse(body: request.path.hasSuffix("webp") ? webp : good) }
         var paths = (0..<1000).map { $0 % 4 == 0 ? "/\($0).webp" : "/\($0).jpg" }
         for number in 0..<30 {
-            origin.route("/bad-\(number).jpg", OriginResponse(body: Self.bad))
+            origin.route("/bad-\(number).jpg", OriginResponse(body: Self.bad()))
             paths.insert("/bad-\(number).jpg", at: 31 * number)
         }
         let run = try await run(paths.map { origin.url($0) }, crashing: "image", sandbox: "on")
@@ -83,6 +83,43 @@ struct CrashingRunTests {
         #expect(counts["poison"] as? Int == 30 && counts["downloaded"] as? Int == 1000, "\(run.stdout)")
         // None was fetched twice.
         #expect(origin.requestCount() == 1030)
+    }
+
+    /// The worker of a run whose decoder has had processor time, and is not one of these.
+    private func decodes(_ run: ChildProcess, besides killed: Set<Int32>) -> Int32? {
+        func stat(_ pid: some CustomStringConvertible) -> (isDecoder: Bool, parent: Int32, ticks: Int) {
+            let text = (try? String(contentsOfFile: "/proc/\(pid)/stat", encoding: .utf8)) ?? ""
+            // State, parent …, the 14th and 15th of all: time in the program and in the kernel.
+            let fields = (text.split(separator: ")").last?.split(separator: " ") ?? []).map { Int($0) ?? 0 }
+            guard fields.count > 12 else { return (false, 0, 0) }
+            return (text.contains("(prefetch-codec)"), Int32(fields[1]), fields[11] + fields[12])
+        }
+        let processes = (try? FileManager.default.contentsOfDirectory(atPath: "/proc"))?.filter { Int32($0) != nil }
+        return (processes ?? []).lazy.map { stat($0) }.filter { $0.isDecoder && $0.ticks >= 3 }.map(\.parent)
+            .first { !killed.contains($0) && stat($0).parent == run.pid }
+    }
+
+    @Test("An image that is in the sandbox while its workers are killed is not to blame")
+    func killed() async throws {
+        let origin = try OriginServer()
+        // Its decoder may take seconds.
+        let bad = Self.bad(height: 1500)
+        origin.setFallback { _ in OriginResponse(body: bad) }
+        let run = try await run([origin.url("/1.jpg")], crashing: "hang", sandbox: "on")
+        var killed: Set<Int32> = []
+        while killed.count < 4 {
+            var found: Int32?
+            try await until {
+                found = decodes(run, besides: killed)
+                return found != nil || !run.isRunning
+            }
+            let worker = try #require(found, "\(run.stderr)")
+            kill(worker, SIGKILL)
+            killed.insert(worker)
+        }
+        #expect(await run.wait() == .exited(3), "\(run.stderr)")
+        #expect(run.stderr.components(separatedBy: "ended by signal 9").count - 1 == 4, "\(run.stderr)")
+        #expect(run.stdout.contains("\"tooLarge\":1,") && run.stdout.contains("\"poison\":0,"), "\(run.stdout)")
     }
 
     @Test("Workers that crash outside of a decoder end the run with 70: that their jobs went back is no progress")

@@ -61,7 +61,7 @@ struct ParquetTests: FolderSuite {
             asked.contains(
                 #"select coalesce(cast("URL" as varchar), '') as url, struct_pack("id" := "id", "tags" := to_json("tags"), "#
                     + #""TEXT" := cast("TEXT" as varchar)) as columns "#
-                    + "from read_parquet('/proc/self/fd/0') where (\nid > 3\n)"), "\(asked)")
+                    + "from read_parquet('/proc/self/fd/0') where (\nid > 3\n)) to '/proc/self/fd/1'"), "\(asked)")
         let lines = try await coord(["export", "--format", "jsonl", "--cache", cache], [:], exits: 0).stdout
             .split(separator: "\n")
         try #require(lines.count == 3, "\(lines)")
@@ -97,6 +97,31 @@ struct ParquetTests: FolderSuite {
         #expect(late.stderr.contains("the disk is broken"), "\(late.stderr)")
         let status = try await coord(["status", "p", "--json", "--redis", redis.url], [:], exits: 0).stdout
         #expect(status.contains(#""pushed":20000,"sealed":false"#), "\(status)")
+    }
+
+    @Test("DuckDB needs no more memory for more rows", .thorough, .needsPyPI)
+    func memory() async throws {
+        let path = try await PythonTools.path()
+        _ = try await PythonTools.run(
+            """
+            import sys, pyarrow, pyarrow.parquet
+            n = 250000
+            pyarrow.parquet.write_table(pyarrow.table({
+                "url": [f"http://192.0.2.1/{i}.png" for i in range(n)],
+                "caption": [f"a picture of thing {i} in a street with trees and people and some more words" for i in range(n)]
+            }), sys.argv[1])
+            """, [folder.path("t.parquet")])
+        // A tenth of what it may have: all rows at once take more.
+        let script = "#!/bin/bash\nexec '\(path)/bin/duckdb' \"${@//1GB/100MB}\"\n"
+        folder.write(Array(script.utf8), to: "duckdb")
+        chmod(folder.path("duckdb"), 0o700)
+        let environment = [
+            "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1", "PREFETCH_DUCKDB": folder.path("duckdb"),
+        ]
+        let run = try await coord(
+            ["run", folder.path("t.parquet"), "--dry-run", "--json", "--cache", folder.path("cache")], environment,
+            exits: 0)
+        #expect(run.stdout.contains(#""lines":250000,"urls":250000"#), "\(run.stdout)")
     }
 
     @Test("DuckDB and pyarrow read the same rows out of it", .thorough, .needsPyPI, arguments: ["duckdb", "python3"])

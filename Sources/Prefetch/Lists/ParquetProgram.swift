@@ -201,8 +201,10 @@ struct ParquetProgram {
                 let kept = places.kept.map { "\(quoted($0.name)) := \(columns[$0.column].value)" }
                 members.append("struct_pack(\(kept.joined(separator: ", "))) as columns")
             }
+            // Copied: what is selected stays in memory until all rows are printed. And by that name, which cannot be replaced.
             return [
-                "select \(members.joined(separator: ", ")) from \(table)" + filter(condition)
+                "copy (select \(members.joined(separator: ", ")) from \(table)" + filter(condition)
+                    + ") to '/proc/self/fd/1' (format json, use_tmp_file false)"
             ]
         case .table(let columns, let longest):
             let values = columns.map {

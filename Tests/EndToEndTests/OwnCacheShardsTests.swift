@@ -98,6 +98,30 @@ struct OwnCacheShardsTests: FolderSuite {
         #expect(origin.requestCount() == requests + 10 && images.files == 0)
     }
 
+    @Test("What a read-only cache has is in the shards too, and found there without it; it loses nothing")
+    func readOnly() async throws {
+        let (part, all) = (list(lines(5..<25), "part.jsonl"), list(lines(0..<30)))
+        let older = folder.path("older")
+        try await ran(["run", part, "--allow-net", "127.0.0.0/8", "--cache", older])
+        let before = folder.contents().filter { $0.hasPrefix("older/v1/") }
+        let requests = origin.requestCount()
+        try await ran(
+            run(all, ["--read-only-cache", older]), says: "30 images in 3 shards, 3 of them new")
+        #expect(origin.requestCount() == requests + 10)
+        #expect(images.files == 0 && images.links == 30, "\(images)")
+        #expect(folder.contents().filter { $0.hasPrefix("older/v1/") } == before)
+        // Of another folder of shards, too.
+        let copies = ["run", all, "--allow-net", "127.0.0.0/8", "--format", "webdataset", "--per-shard", "15"]
+        try await ran(
+            copies + ["--sidecar", "jsonl", "--out", folder.path("more"), "--read-only-cache", cache, "--cache"]
+                + [folder.path("more/.prefetch")], says: "30 images in 2 shards, 2 of them new")
+        try FileManager.default.removeItem(atPath: older)
+        try FileManager.default.removeItem(atPath: folder.path("out"))
+        let export = ["export", "--format", "files", "--out", folder.path("files"), "--cache"]
+        try await ran(export + [folder.path("more/.prefetch")], says: "30 images, 30 of them new")
+        #expect(origin.requestCount() == requests + 10)
+    }
+
     @Test("A shard that was changed is no hit, and links that a stranger made lead nowhere")
     func hostile() async throws {
         let list = list(lines(0..<10))

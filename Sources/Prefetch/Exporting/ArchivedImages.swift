@@ -9,11 +9,10 @@ struct ArchivedImages: Sendable {
         fileprivate var files: [CachedFile] = []
     }
 
-    /// A file of the cache with an image of a shard.
+    /// An image of a shard, and its file in the cache; nil: it is in a shard already, or a read-only cache has it.
     fileprivate struct CachedFile: Sendable {
         let key: CacheKey
-        let inode: UInt
-        let length: Int
+        let file: (inode: UInt, length: Int)?
         /// Of its line in the shard.
         let place: Int
     }
@@ -35,8 +34,8 @@ struct ArchivedImages: Sendable {
         guard let record = entry.knownRecord else { return }
         let content = record.original == nil ? nil : images.validators(of: entry)?.contentDigest
         notes.index.slots[place] = ShardIndex.Slot(entry.key, offset: offset, record, contentDigest: content)
-        guard !entry.isInShard else { return }
-        notes.files.append(CachedFile(key: entry.key, inode: entry.inode, length: entry.size, place: place))
+        let file = entry.isElsewhere ? nil : (entry.inode, entry.size)
+        notes.files.append(CachedFile(key: entry.key, file: file, place: place))
     }
 
     /// Writes where the images are in the archive that has, or will have, the name of its shard: before that, so that links to the old archive
@@ -73,7 +72,7 @@ struct ArchivedImages: Sendable {
     func replace(_ notes: Notes, of shard: String, count: Int) throws(PrefetchError) {
         for file in notes.files {
             do throws(WebImageError) {
-                try images.link(file.key, toShard: shard, file.place, replacing: (file.inode, file.length))
+                try images.link(file.key, toShard: shard, file.place, replacing: file.file)
             } catch {
                 throw PrefetchError(.inputOutput, error.message, hint: "make room, and run it again")
             }

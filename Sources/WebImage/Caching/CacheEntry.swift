@@ -42,7 +42,7 @@ public final class CacheEntry: Sendable {
     let changedAt: Int64
     let isFile: Bool
     /// Whether it is in a read-only tier, or in a shard: nothing about it may be changed.
-    let isElsewhere: Bool
+    package let isElsewhere: Bool
     /// Whether it is a member of a shard's archive, and ``path`` that of the archive.
     package let isInShard: Bool
     /// Whether its record has another key: the file was renamed by others.

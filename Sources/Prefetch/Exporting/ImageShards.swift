@@ -39,7 +39,7 @@ package final class ImageShards: Sendable {
         var published = Published()
     }
 
-    /// A shard the files of which have their names.
+    /// A shard whose files have their names, but for its stats.
     private struct Published: Sendable {
         /// Whether the files stayed as they were because they have more images, and whether one of them is new.
         var isKept = false, isNew = false

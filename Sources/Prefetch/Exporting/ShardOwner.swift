@@ -7,7 +7,7 @@ package final class ShardOwner: Sendable {
     /// What it is called in the queue.
     fileprivate let name = String(UInt64.random(in: 0 ... .max), radix: 36)
     fileprivate let lease: Int
-    /// Whether what others own is free, until that was said once.
+    /// Whether what others own or have written is forgotten, until that was said once.
     fileprivate let isAlone = Locked(false)
 
     /// * `lease`: how long it may be silent, in milliseconds.

@@ -13,6 +13,7 @@ struct BatchRun: Sendable {
     let source: BatchSource
     /// Prints its own summary of the ended batch, and returns the exit code.
     var report: (@Sendable (PrefetchQueue, BatchStatus) async throws -> Int32)?
+    /// Of the shards that it writes.
     private let owner = ShardOwner()
     /// Shards that were written while it ran.
     private let written = Locked(0)

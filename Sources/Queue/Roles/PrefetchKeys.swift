@@ -74,8 +74,7 @@ package struct PrefetchKeys: Sendable {
     package func caches(_ id: String) -> String { root + ":b:" + id + ":caches" }
     /// STRING, one byte per URL index: the number of the cache with its image; 0 also beyond its end, so it is empty with one cache.
     package func places(_ id: String) -> String { root + ":b:" + id + ":places" }
-    /// HASH, shard -> `writer`, that owns it, or `writer bytes`, that has written it; `@writer` -> `begun end` of its lease; `#since`:
-    /// writers from before are dead.
+    /// HASH, shard -> `writer`, that owns it, or `writer bytes`, that has written it; `@writer` -> end of its lease.
     package func shards(_ id: String) -> String { root + ":b:" + id + ":shards" }
     /// ZSET, `rate URL` (`-`: no rate) of an image that a worker has fetched within a minute -> when; up to 64.
     package var witnesses: String { root + ":witnesses" }

@@ -13,7 +13,7 @@ package struct QueueShards: Sendable {
         package var cache: String
         /// Milliseconds from each call.
         package var lease: Int
-        /// Whether no other writer of the batch lives, whatever their leases say.
+        /// Whether no other writer of the batch lives, whatever their leases say: what they own or have written is forgotten.
         package var isAlone = false
 
         package init(name: String, cache: String, lease: Int = usualLease) {

@@ -2,7 +2,7 @@
 -- SHARDS: the shards of a batch. One writer at a time owns a shard, from when its lines are queued until it is recorded
 -- as written; it loses what it owns when its lease has ended and another one wants it. Counts lines, which takes the
 -- shards that nobody owns; takes one to write it, and keeps it meanwhile; records one that is whole.
--- ARGV: batch, its nonce, writer, its lease in ms, id of the cache that it reads, "1" if no other writer lives, then
+-- ARGV: batch, its nonce, writer, its lease in ms, id of the cache that it reads, "1" if it is the only one, then
 -- one of these: `count` and (shard, index of its first line, lines, how many of the first are known to have ended) of
 -- each; `take` or `keep` (it has taken it), shard; `record` or `found` (it was there), shard, its bytes; `leave`.
 -- Result: of `count` for each shard how many of its first lines have ended, `-1` if another writer owns it, `-2` if all
@@ -22,27 +22,19 @@ if what == 'leave' then
   return 1
 end
 tick()
--- Writers of before this time are dead.
-local since = number(redis.call('HGET', key, '#since'), 0)
-local function lease(of) return (redis.call('HGET', key, '@' .. of) or ''):match('^(%d+) (%d+)$') end
-local joined = lease(writer)
+local sums = {(m[2] or ''):match('^(%d+) (%d+) (%d+)$')}
+-- What earlier runs have written may be other shards, in another place: what is there is found again.
 if ARGV[6] == '1' then
-  -- Later than that of any other writer.
-  since = math.max(now(), since) + 1
-  joined = since
-  redis.call('HSET', key, '#since', since)
+  redis.call('DEL', key)
+  sums = {}
 end
-joined = number(joined, math.max(now(), since))
-redis.call('HSET', key, '@' .. writer, string.format('%d %d', joined, now() + number(ARGV[4], 0)))
+for i = 1, 3 do sums[i] = number(sums[i], 0) end
+redis.call('HSET', key, '@' .. writer, string.format('%d', now() + number(ARGV[4], 0)))
 -- The owner of a shard, and its bytes if it is written.
 local function known(shard) return (redis.call('HGET', key, shard) or ''):match('^(%S+) ?(%d*)$') end
 local function isOthers(owner, bytes)
-  if not owner or owner == writer or bytes ~= '' then return false end
-  local begun, till = lease(owner)
-  return begun ~= nil and number(begun, 0) >= since and number(till, 0) > now()
+  return owner and owner ~= writer and bytes == '' and number(redis.call('HGET', key, '@' .. owner), 0) > now()
 end
-local sums = {(m[2] or ''):match('^(%d+) (%d+) (%d+)$')}
-for i = 1, 3 do sums[i] = number(sums[i], 0) end
 local function add(n, bytes)
   sums[1], sums[2] = math.max(0, sums[1] + n), math.max(0, sums[2] + n * number(bytes, 0))
 end

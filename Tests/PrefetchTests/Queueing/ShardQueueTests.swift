@@ -23,14 +23,14 @@ struct ShardQueueTests {
     private func state(_ f: QueueFixture) async throws -> [String] {
         let status = try #require(try await f.queue.batches.status(of: "b"))
         let fields = try await f.redis("HGETALL", f.keys.shards("b")).fields ?? [:]
-        let owners = fields.filter { !$0.key.hasPrefix("@") && $0.key != "#since" }
+        let owners = fields.filter { !$0.key.hasPrefix("@") }
         return ["\(status.shards?.written ?? -1) \(status.shards?.bytes ?? -1) \(status.shards?.open ?? -1)"]
             + owners.map { "\($0.key): \($0.value.string ?? "")" }.sorted()
     }
 
     /// Its lease has ended.
     private func expire(_ writer: QueueShards.Writer, _ f: QueueFixture) async throws {
-        try await f.redis("HSET", f.keys.shards("b"), "@" + writer.name, "1 1")
+        try await f.redis("HSET", f.keys.shards("b"), "@" + writer.name, "1")
     }
 
     private func report(_ f: QueueFixture, _ claim: QueueJobs.Claim, in cache: String = "one") async throws {
@@ -108,6 +108,21 @@ struct ShardQueueTests {
             try await f.queue.shards.leave(b, of: batch)
             #expect(try await f.queue.shards.record(0, of: batch, bytes: 7, isFound: true, for: a) == true, "\(way)")
             #expect(try await state(f) == ["1 7 0", "0: a 7", "1: b"], "\(way)")
+        }
+    }
+
+    @Test("What an earlier run has written, perhaps as other shards, is not counted for one that begins alone")
+    func earlier() async throws {
+        let (f, claims) = try await fixture()
+        for claim in claims { try await report(f, claim) }
+        _ = try await count(f, a)
+        #expect(try await f.queue.shards.record(1, of: batch, bytes: 50, for: a) == true)
+        #expect(try await state(f) == ["1 50 0", "0: a", "1: a 50"])
+        var other = b
+        other.isAlone = true
+        for _ in 0..<2 {
+            #expect(try await f.queue.shards.count([(0, 0..<7, 0)], of: batch, for: other) == [.ended(7)])
+            #expect(try await state(f) == ["0 0 0", "0: b"])
         }
     }
 

@@ -269,15 +269,25 @@ struct CacheLimitTests: CommandSuite {
                 "/\(index).png", OriginResponse(body: GeneratedImage.png(seed: UInt64(index), width: 16, height: 16)))
         }
         folder.write(Array(urls.map { $0 + "\n" }.joined().utf8), to: "urls.txt")
-        folder.write(Array(urls.prefix(5).map { $0 + "\n" }.joined().utf8), to: "five.txt")
+        // One that is not there yet: the run goes on until its worker has swept.
+        var held = OriginResponse(body: GeneratedImage.png(seed: 9, width: 16, height: 16))
+        held.fault = .stallBeforeHeader
+        origin.route("/held.png", held)
+        let some = urls.prefix(5) + [origin.url("/held.png")]
+        folder.write(Array(some.map { $0 + "\n" }.joined().utf8), to: "some.txt")
         let words = ["--cache", folder.path("cache"), "-n", "1", "--allow-net", "127.0.0.0/8"]
         try await ran(["run", folder.path("urls.txt")] + words)
         let then = timespec(tv_sec: time(nil) - 48 * 3600, tv_nsec: 0)
         let disk = try cache(folder)
         for url in urls { #expect(utimensat(AT_FDCWD, disk.images.path(of: CacheKey(url)), [then, then], 0) == 0) }
         // A worker begins with a sweep, so some may have gone before they were asked for; those are fetched.
-        try await ran(["run", folder.path("five.txt"), "--cache-max-age", "1d"] + words)
-        #expect(urls.prefix(5).allSatisfy { disk.existingPath(forKey: $0) != nil })
+        let run = try await coord(["run", folder.path("some.txt"), "--cache-max-age", "1d"] + words)
+        try await until {
+            !run.isRunning || urls.suffix(3).allSatisfy { disk.existingPath(forKey: $0) == nil }
+        }
+        origin.release("/held.png")
+        #expect(await run.wait() == .exited(0), "\(run.stderr)")
+        #expect(some.allSatisfy { disk.existingPath(forKey: $0) != nil })
         #expect(urls.suffix(3).allSatisfy { disk.existingPath(forKey: $0) == nil })
     }
 

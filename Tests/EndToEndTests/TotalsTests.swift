@@ -91,7 +91,8 @@ struct TotalsTests {
         while ContinuousClock.now - began < .seconds(Self.seconds) || frames < 9 || objects < 9 {
             // As it stands on a terminal, held still so that it is one frame; then as text of its own, and for programs.
             try await tmux.press("1", "Space")
-            try await tmux.wait(for: "FROZEN")
+            // The last row: those above are drawn by then, and not once more.
+            try await tmux.wait(for: "frozen; Space continues")
             frames += try check(try await tmux.rows, seed)
             try await tmux.press("Space")
             try await until { try await !tmux.text.contains("FROZEN") }

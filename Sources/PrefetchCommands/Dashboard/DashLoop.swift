@@ -67,7 +67,10 @@ struct DashLoop: Sendable {
                     state.note(state.snapshot?.at ?? 0, .info, text)
                     bell.ring()
                 case .away(let reason): state.lose(reason)
-                case .reading(let reading): if !state.isFrozen { state.take(reading) }
+                case .reading(let reading):
+                    // Not drawn again either: a frozen screen can be selected and copied.
+                    if state.isFrozen { continue }
+                    state.take(reading)
                 }
                 for note in Console.takeNotes() { state.note(state.snapshot?.at ?? 0, .info, note) }
                 let current = state

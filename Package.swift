@@ -93,12 +93,18 @@ let package = Package(
             // Bytes in the program, so that it needs no folder beside it.
             resources: [.embedInCode("Scripts")], swiftSettings: settings),
         .target(
+            name: "ObjectStore", dependencies: ["WebImage", "CCurl", "Threading"], swiftSettings: settings),
+        .target(
             name: "Prefetch",
-            dependencies: ["Queue", "WebImage", "Redis", "Threading", "CLinux", "CZlib", "CZstd", deque],
+            dependencies: [
+                "Queue", "WebImage", "ObjectStore", "Redis", "Threading", "CLinux", "CZlib", "CZstd", deque,
+            ],
             swiftSettings: settings),
         .target(
             name: "PrefetchCommands",
-            dependencies: ["Prefetch", "Queue", "WebImage", "Redis", "Threading", "CLinux", argumentParser],
+            dependencies: [
+                "Prefetch", "Queue", "WebImage", "ObjectStore", "Redis", "Threading", "CLinux", argumentParser,
+            ],
             swiftSettings: commandSettings),
         .executableTarget(
             name: "prefetch-coord", dependencies: ["PrefetchCommands", "Demonstration", argumentParser],
@@ -160,7 +166,8 @@ let package = Package(
         .testTarget(
             name: "PrefetchTests",
             dependencies: [
-                "Prefetch", "Queue", "PrefetchModel", "WebImage", "Redis", "Origin", "TestSupport", "Threading",
+                "ObjectStore", "Prefetch", "Queue", "PrefetchModel", "WebImage", "Redis", "Origin", "TestSupport",
+                "Threading",
             ],
             swiftSettings: testSettings),
         .testTarget(

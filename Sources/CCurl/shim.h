@@ -58,6 +58,19 @@ static inline size_t ccurl_count_header(char *line, size_t size, size_t count, v
     }
     return header->bytes <= header->max_bytes && header->lines <= header->max_lines ? length : 0;
 }
+/// CURLOPT_READFUNCTION and CURLOPT_SEEKFUNCTION, with `context` for both: the body of a request.
+static inline void ccurl_set_body(CURL *handle, curl_read_callback read, curl_seek_callback seek, void *context) {
+    curl_easy_setopt(handle, CURLOPT_READFUNCTION, read);
+    curl_easy_setopt(handle, CURLOPT_READDATA, context);
+    curl_easy_setopt(handle, CURLOPT_SEEKFUNCTION, seek);
+    curl_easy_setopt(handle, CURLOPT_SEEKDATA, context);
+}
+/// CURLOPT_XFERINFOFUNCTION, which ends the transfer by returning 1.
+static inline void ccurl_set_progress(CURL *handle, curl_xferinfo_callback function, void *context) {
+    curl_easy_setopt(handle, CURLOPT_XFERINFOFUNCTION, function);
+    curl_easy_setopt(handle, CURLOPT_XFERINFODATA, context);
+    curl_easy_setopt(handle, CURLOPT_NOPROGRESS, 0L);
+}
 static inline CURLcode ccurl_set_opensocket(CURL *handle, curl_opensocket_callback function) {
     return curl_easy_setopt(handle, CURLOPT_OPENSOCKETFUNCTION, function);
 }

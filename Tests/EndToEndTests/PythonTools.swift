@@ -39,6 +39,15 @@ extension Trait where Self == ConditionTrait {
         }
     }
 
+    /// Only where a store and its readers can be had. Goes with `.thorough`.
+    static var needsStores: Self {
+        .enabled("python3 has no pip, or cannot reach PyPI: scripts/lib/python-tools stores says which") {
+            guard isThorough else { return true }
+            let (stores, readers) = (try await PythonTools.folder("stores"), try await PythonTools.folder())
+            return stores != nil && readers != nil
+        }
+    }
+
     /// Only where the tools that are compared can be had. Goes with `.thorough`.
     static var needsPeers: Self {
         .enabled("python3 has no pip, or cannot reach PyPI: scripts/lib/python-tools peers says which") {

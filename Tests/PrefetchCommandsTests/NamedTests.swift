@@ -106,10 +106,10 @@ struct NamedTests {
             return FileManager.default.fileExists(
                 atPath: root.appending(path: "Tests/Golden/traces/\(match.1).txt").path)
         }
-        if let match = proof.wholeMatch(of: /([A-Z][A-Za-z]+Tests)\.([a-z][A-Za-z0-9]+)/) {
+        if let match = proof.wholeMatch(of: /([A-Z][A-Za-z0-9]+Tests)\.([a-z][A-Za-z0-9]+)/) {
             return files.contains { $0.has(match.1) && $0.contains("func \(match.2)(") }
         }
-        guard let match = proof.wholeMatch(of: /([A-Z][A-Za-z]+Tests) "([^"…]+)(…?)"/) else { return false }
+        guard let match = proof.wholeMatch(of: /([A-Z][A-Za-z0-9]+Tests) "([^"…]+)(…?)"/) else { return false }
         let name = match.2 + (match.3.isEmpty ? "\"" : "")
         return files.contains { file in file.has(match.1) && file.titles.contains { $0.hasPrefix(name) } }
     }

@@ -14,7 +14,6 @@ ALSO = {"whoever": "who"}
 RIGHT = [
     ("metadata", r"^Sources/(CImageCodec|PrefetchModel/ImageVariant|Tools/Origin/Generating|WebImage/(Coding|Transforming))", r"", "Exif data and profiles of an image file"),
     ("metadata", r"^(README|docs/(HOSTILE|TROUBLESHOOTING))\.md", r"metadata( address|$)", "the address of a cloud's metadata service"),
-    ("metadata", r"^docs/OPERATIONS\.md", r"^ *metadata:", "Kubernetes"),
     ("metadata", r"^Sources/Prefetch/Lists/ParquetProgram", r"file\.metadata", "pyarrow"),
     ("metadata", r"", r"parquet-metadata", "the field's name of the tables beside archives"),
     ("parked", r"^docs/ARCHITECTURE\.md", r"parked domain", "a domain without a site"),

@@ -27,7 +27,7 @@ package final class ImageShards: Sendable {
         let archive: TemporaryFile?
         /// Of JSON.
         let rows: TemporaryFile
-        /// Of the images whose cache lies in the folder.
+        /// Of the images whose cache lies in the place.
         var notes = ArchivedImages.Notes()
         /// Where the first image with some bytes is, if such are kept once.
         var firsts: [Digest: First] = [:]
@@ -63,11 +63,11 @@ package final class ImageShards: Sendable {
 
     package let path: String
     let options: ShardOptions
-    private let folder: ShardFolder
+    private let place: any ShardPlace
     private let member: String
     private let writer: ParquetProgram?
     private let batch: ShardBatch
-    /// The cache, if it lies in this folder.
+    /// The cache, if it lies in this place.
     private let archived: ArchivedImages?
     private let state = Locked(State())
 
@@ -76,7 +76,7 @@ package final class ImageShards: Sendable {
     /// - Throws: `cacheUnavailable` (73); `unreadableList` with what to install.
     @discardableResult
     package static func check(_ path: String, _ options: ShardOptions) throws(PrefetchError) -> Bool {
-        try ShardFolder.make(path).checkAccess()
+        try ShardAddress.open(path, isPatient: false).checkAccess()
         return try writer(options) != nil
     }
 
@@ -85,10 +85,11 @@ package final class ImageShards: Sendable {
         return options.sidecar == .jsonl ? nil : try? ParquetProgram.find()
     }
 
-    /// The columns that were added to the shards of a folder.
+    /// The columns that were added to the shards of a place.
     package static func added(in path: String) -> [ShardOptions.Added] {
-        guard let folder = ShardFolder(path), let name = folder.names().filter({ $0.hasSuffix(statsName("")) }).min(),
-            let stats = folder.bytes(of: name, most: 1 << 20).flatMap({ ShardStats($0) })
+        guard let place = try? ShardAddress.open(path, isPatient: false),
+            let name = try? place.names().filter({ $0.hasSuffix(statsName("")) }).min(),
+            let stats = try? place.bytes(of: name, most: 1 << 20).flatMap({ ShardStats($0) })
         else { return [] }
         // Each has its type behind it.
         return ShardOptions.added(stats.columns.map { String($0[..<($0.lastIndex(of: " ") ?? $0.endIndex)]) })
@@ -97,15 +98,19 @@ package final class ImageShards: Sendable {
     /// The cache of a folder of shards whose images are in the archives alone once these are written.
     package static func cache(in path: String) -> String { path + "/.prefetch" }
 
-    /// * `member`: what images are called; `cache`: where they are.
+    /// * `member`: what images are called; `cache`: where they are; `notice`: called with a sentence when a bucket is asked again.
     /// - Throws: as ``check(_:_:)``.
     package init(
-        path: String, _ options: ShardOptions, member: String, of batch: ShardBatch, from cache: DiskCache
+        path: String, _ options: ShardOptions, member: String, of batch: ShardBatch, from cache: DiskCache,
+        notice: @escaping @Sendable (String) -> Void = { _ in }
     ) throws(PrefetchError) {
         (self.path, self.options, self.member, self.batch) = (path, options, member, batch)
-        folder = try ShardFolder.make(path)
-        archived =
-            options.form == .webDataset ? ArchivedImages(cache, at: Self.cache(in: path), in: folder) : nil
+        place = try ShardAddress.open(path, notice: notice)
+        if options.form == .webDataset, let folder = place as? ShardFolder {
+            archived = ArchivedImages(cache, at: Self.cache(in: path), in: folder)
+        } else {
+            archived = nil
+        }
         writer = try Self.writer(options)
     }
 
@@ -113,22 +118,32 @@ package final class ImageShards: Sendable {
     /// Whether the tables are Parquet.
     package var hasParquet: Bool { writer != nil }
 
+    /// Compares what is there with what was put.
+    /// - Throws: `inputOutput` (74).
+    func checkStored() throws(PrefetchError) { try place.checkStored() }
+
+    /// Ends what takes long; nothing is put afterwards.
+    func cancel() { place.cancel() }
+
     // MARK: A shard
 
     /// Whether a shard is there, whole, as it would be written again; it is counted then.
     /// * `images`: how many of its lines have one.
     /// * `columns`: of its table; nil: any.
-    func has(_ shard: ShardLayout.Shard, images: Int, columns: [TypedColumn]?) -> Bool {
+    /// - Throws: `inputOutput` (74).
+    func has(_ shard: ShardLayout.Shard, images: Int, columns: [TypedColumn]?) throws(PrefetchError) -> Bool {
         let name = ShardLayout.name(shard.number)
         var (wanted, files) = (emptyStats, [name + tableEnding])
         if let columns { wanted.columns = Self.texts(tableColumns(columns)) }
         if options.form == .webDataset { files.append(name + ".tar") }
-        guard options.form != .tables, let known = knownStats(Self.statsName(name)), known.isOfShard(of: wanted),
+        guard options.form != .tables, let known = try knownStats(Self.statsName(name)), known.isOfShard(of: wanted),
             known.count == shard.entries.count, known.successes + known.duplicates == images,
-            columns == nil || known.columns == wanted.columns, files.allSatisfy({ folder.size(of: $0) != nil }),
-            archived?.isReplaced(name) != false,
-            // A writer of other stats that was killed has left it: files may be of either.
-            knownStats(Self.markName(name)).map({ $0.hasCounts(of: known) }) != false
+            columns == nil || known.columns == wanted.columns
+        else { return false }
+        for file in files where try place.size(of: file) == nil { return false }
+        // A writer of other stats that was killed has left the mark: files may be of either.
+        guard archived?.isReplaced(name) != false,
+            try knownStats(Self.markName(name)).map({ $0.hasCounts(of: known) }) != false
         else { return false }
         count(shard.number) { tally in
             tally.images += known.successes
@@ -146,7 +161,7 @@ package final class ImageShards: Sendable {
         stats.columns = Self.texts(columns)
         let begun = Shard(
             number: shard.number, first: shard.entries.lowerBound, count: shard.entries.count, columns: columns,
-            archive: options.form == .webDataset ? try folder.newFile(name) : nil, rows: try folder.newFile(name),
+            archive: options.form == .webDataset ? try place.newFile(name) : nil, rows: try place.newFile(name),
             stats: stats)
         state.withLock { $0.shard = begun }
     }
@@ -191,7 +206,7 @@ package final class ImageShards: Sendable {
         shard.stats.lines = lines.finalize().hex
         shard.published = try publish(shard)
         state.withLock { [shard] in $0.shard = shard }
-        return bytes(of: shard.number)
+        return try bytes(of: shard.number)
     }
 
     /// Names the shard as whole whose files were put.
@@ -201,8 +216,8 @@ package final class ImageShards: Sendable {
         let (name, end) = (ShardLayout.name(shard.number), shard.published)
         if let stats = end.stats {
             // Another run may have found the shard recorded, and not complete.
-            let isOwn = knownStats(Self.statsName(name))?.isOfShard(of: shard.stats) == true
-            try folder.put(stats, as: Self.statsName(name), replaces: end.replaces || isOwn)
+            let isOwn = try knownStats(Self.statsName(name))?.isOfShard(of: shard.stats) == true
+            try place.put(stats, as: Self.statsName(name), replaces: end.replaces || isOwn)
             if end.replaces { archived?.removeOldIndexes(of: name) }
         }
         if !end.isKept { try archived?.replace(shard.notes, of: name, count: shard.count) }
@@ -216,16 +231,20 @@ package final class ImageShards: Sendable {
     }
 
     /// Bytes of the files of a shard.
-    func bytes(of shard: Int) -> Int {
+    /// - Throws: `inputOutput` (74).
+    func bytes(of shard: Int) throws(PrefetchError) -> Int {
         let name = ShardLayout.name(shard)
-        let stats = folder.size(of: Self.statsName(name)) ?? folder.size(of: Self.markName(name)) ?? 0
-        return [name + ".tar", name + tableEnding].reduce(stats) { $0 + (folder.size(of: $1) ?? 0) }
+        var stats = try place.size(of: Self.statsName(name))
+        if stats == nil { stats = try place.size(of: Self.markName(name)) }
+        var sum = stats ?? 0
+        for file in [name + ".tar", name + tableEnding] { sum += try place.size(of: file) ?? 0 }
+        return sum
     }
 
     /// Counts a shard. If it is whole, nothing has to say any more whose files it will have.
     private func count(_ shard: Int, isKept: Bool = false, _ body: (inout Tally) -> Void) {
         let name = ShardLayout.name(shard)
-        if options.form != .tables, !isKept { folder.delete(Self.markName(name)) }
+        if options.form != .tables, !isKept { place.delete(Self.markName(name)) }
         state.withLock { state in
             state.tally.shards += 1
             body(&state.tally)
@@ -263,17 +282,17 @@ package final class ImageShards: Sendable {
         let name = ShardLayout.name(shard.number) + ".tar"
         func put(_ member: String, _ bytes: [UInt8]) throws(PrefetchError) {
             let all = TarHeader.bytes("\(key).\(member)", size: bytes.count) + bytes + TarHeader.padding(bytes.count)
-            try folder.write(all, to: file, name)
+            try place.write(all, to: file, name)
             shard.size += all.count
         }
         let image = member == ShardOptions.ownMember ? entry.format.fileExtension : member
         archived?.note(
             entry, at: shard.size + TarHeader.blockSize, ofLine: line - shard.first, in: &shard.notes)
-        try folder.write(TarHeader.bytes("\(key).\(image)", size: entry.size), to: file, name)
+        try place.write(TarHeader.bytes("\(key).\(image)", size: entry.size), to: file, name)
         let code = entry.copy(to: file.descriptor)
-        guard code == 0 else { throw folder.failed(name, code) }
+        guard code == 0 else { throw place.failed(name, code) }
         let padding = TarHeader.padding(entry.size)
-        try folder.write(padding, to: file, name)
+        try place.write(padding, to: file, name)
         shard.size += TarHeader.blockSize + entry.size + padding.count
         try put("json", sample.json)
         if let caption = sample.caption { try put("txt", caption) }
@@ -299,7 +318,7 @@ package final class ImageShards: Sendable {
         }
         row.append(UInt8(ascii: "\n"))
         shard.longestRow = max(shard.longestRow, row.count)
-        try folder.write(row, to: shard.rows, ShardLayout.name(shard.number))
+        try place.write(row, to: shard.rows, ShardLayout.name(shard.number))
     }
 
     // MARK: Names
@@ -307,7 +326,7 @@ package final class ImageShards: Sendable {
     private func publish(_ shard: Shard) throws(PrefetchError) -> Published {
         let name = ShardLayout.name(shard.number)
         let (stats, mark) = (Self.statsName(name), Self.markName(name))
-        var known = knownStats(stats)
+        var known = try knownStats(stats)
         if known?.isOfShard(of: shard.stats) != true {
             if known != nil, !options.replaces { throw ImageFolder.taken("\(path)/\(stats)") }
             known = nil
@@ -319,7 +338,7 @@ package final class ImageShards: Sendable {
         }
         var files: [(file: TemporaryFile, name: String)] = []
         if let archive = shard.archive {
-            try folder.write(TarHeader.end(shard.size), to: archive, name)
+            try place.write(TarHeader.end(shard.size), to: archive, name)
             files.append((archive, name + ".tar"))
         }
         files.append(
@@ -327,12 +346,14 @@ package final class ImageShards: Sendable {
                 try writer.map { writer throws(PrefetchError) in try table(of: shard, by: writer, name) } ?? shard.rows,
                 name + tableEnding
             ))
-        let isOwn = options.replaces || known != nil || knownStats(mark)?.isOfShard(of: shard.stats) == true
-        let new = files.filter { !folder.has($0.name, sameAs: $0.file) }
+        var isOwn = options.replaces || known != nil
+        if !isOwn { isOwn = try knownStats(mark)?.isOfShard(of: shard.stats) == true }
+        var new: [(file: TemporaryFile, name: String)] = []
+        for file in files where try !place.has(file.name, sameAs: file.file) { new.append(file) }
         if !isOwn {
             let others = options.form == .tables ? [] : [stats, mark]
-            if let taken = (new.map(\.name) + others).first(where: { folder.size(of: $0) != nil }) {
-                throw ImageFolder.taken("\(path)/\(taken)")
+            for name in new.map(\.name) + others where try place.size(of: name) != nil {
+                throw ImageFolder.taken("\(path)/\(name)")
             }
         }
         if let archived, let archive = shard.archive {
@@ -340,11 +361,11 @@ package final class ImageShards: Sendable {
                 shard.notes, of: name, new: new.contains { $0.file === archive } ? archive : nil, count: shard.count)
         }
         if options.form == .tables || (new.isEmpty && known?.hasCounts(of: shard.stats) == true) {
-            for (file, name) in new { try folder.put(file, as: name, replaces: isOwn) }
+            for (file, name) in new { try place.put(file, as: name, replaces: isOwn) }
             return Published(isNew: !new.isEmpty)
         }
-        try folder.put(shard.stats.bytes, as: mark, replaces: isOwn)
-        for (file, name) in new { try folder.put(file, as: name, replaces: isOwn) }
+        try place.put(shard.stats.bytes, as: mark, replaces: isOwn)
+        for (file, name) in new { try place.put(file, as: name, replaces: isOwn) }
         return Published(isNew: true, stats: shard.stats.bytes, replaces: isOwn)
     }
 
@@ -352,19 +373,19 @@ package final class ImageShards: Sendable {
     private func table(
         of shard: Shard, by writer: ParquetProgram, _ name: String
     ) throws(PrefetchError) -> TemporaryFile {
-        let file = try folder.newFile(name)
-        guard lseek(shard.rows.descriptor, 0, SEEK_SET) == 0 else { throw folder.failed(name, errno) }
+        let file = try place.newFile(name)
+        guard lseek(shard.rows.descriptor, 0, SEEK_SET) == 0 else { throw place.failed(name, errno) }
         let code = try writer.write(
             shard.columns, rows: shard.rows.descriptor, longest: shard.longestRow, to: file.descriptor,
             called: "\(path)/\(name).parquet")
-        guard code == 0 else { throw folder.failed(name + ".parquet", code) }
+        guard code == 0 else { throw place.failed(name + ".parquet", code) }
         return file
     }
 
     private static func statsName(_ name: String) -> String { name + "_stats.json" }
     private static func markName(_ name: String) -> String { "." + statsName(name) }
 
-    private func knownStats(_ name: String) -> ShardStats? {
-        folder.bytes(of: name, most: 1 << 20).flatMap { ShardStats($0) }
+    private func knownStats(_ name: String) throws(PrefetchError) -> ShardStats? {
+        try place.bytes(of: name, most: 1 << 20).flatMap { ShardStats($0) }
     }
 }

@@ -12,6 +12,8 @@ package struct ShardExport: Sendable {
     package static let mostOpen = 64
     /// How long the last lines of open shards hold up the list.
     package static let slowTimeout = Duration.seconds(300)
+    /// A third of what a run may be silent at least.
+    private static let renewalTime = Duration.milliseconds(QueueShards.usualLease / 3)
     /// The last lines of shards are at most one line in so many.
     private static let lastShare = 10
 
@@ -43,6 +45,7 @@ package struct ShardExport: Sendable {
         do throws(PrefetchError) {
             let form = try form(try await export.columns())
             try await writeAll(form, waiting)
+            try await atPlace { shards throws(PrefetchError) in try shards.checkStored() }
             await owned?.leave()
             return form
         } catch {
@@ -81,9 +84,40 @@ package struct ShardExport: Sendable {
     private func isThere(
         _ shard: ShardLayout.Shard, images: Int, _ columns: [TypedColumn]?
     ) async throws(PrefetchError) -> Bool {
-        guard let owned, shards.has(shard, images: images, columns: columns) else { return false }
-        _ = try await owned.record(shard.number, bytes: shards.bytes(of: shard.number), isFound: true)
+        guard let owned else { return false }
+        let bytes = try await atPlace { shards throws(PrefetchError) in
+            try shards.has(shard, images: images, columns: columns) ? try shards.bytes(of: shard.number) : nil
+        }
+        guard let bytes else { return false }
+        _ = try await owned.record(shard.number, bytes: bytes, isFound: true)
         return true
+    }
+
+    /// Puts the shard that was begun, which may take longer than the lease.
+    private func put(_ shard: Int) async throws(PrefetchError) -> Int {
+        let renewal = owned.map { owned in
+            Task {
+                while (try? await Task.sleep(for: Self.renewalTime)) != nil { _ = try? await owned.keep(shard) }
+            }
+        }
+        defer { renewal?.cancel() }
+        return try await atPlace { shards throws(PrefetchError) in try shards.put() }
+    }
+
+    /// Asks the place of shards, on a thread that may block.
+    private func atPlace<Result: Sendable>(
+        _ body: @escaping @Sendable (ImageShards) throws(PrefetchError) -> Result
+    ) async throws(PrefetchError) -> Result {
+        let result: Swift.Result<Result, PrefetchError> = await withTaskCancellationHandler {
+            do throws(PrefetchError) {
+                return .success(try await export.run { [shards] () throws(PrefetchError) in try body(shards) })
+            } catch {
+                return .failure(error)
+            }
+        } onCancel: {
+            shards.cancel()
+        }
+        return try result.get()
     }
 
     /// Writes each shard that a run owns once its lines have ended, until all are written or the task is cancelled: the columns of its
@@ -299,9 +333,9 @@ package struct ShardExport: Sendable {
             if group.count == BatchExport.groupSize, !(try await add()) { return false }
         }
         guard try await add() else { return false }
-        let bytes = try await export.run { [shards] () throws(PrefetchError) in try shards.put() }
+        let bytes = try await put(shard.number)
         guard try await owned?.record(shard.number, bytes: bytes, isFound: false) != false else { return false }
-        try await export.run { [shards] () throws(PrefetchError) in try shards.complete() }
+        try await atPlace { shards throws(PrefetchError) in try shards.complete() }
         return true
     }
 }

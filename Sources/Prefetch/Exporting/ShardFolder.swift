@@ -1,10 +1,12 @@
 internal import Glibc
 internal import WebImage
 
-/// The place of shards. Files are put into it whole, listed, read and deleted, and nothing else is done to it: what a bucket can do too.
-final class ShardFolder: Sendable {
+/// A folder of shards.
+final class ShardFolder: ShardPlace {
     let path: String
     private let folder: OpenFolder
+
+    var shown: String { path }
 
     /// Nil with `errno`.
     init?(_ path: String) {
@@ -68,12 +70,6 @@ final class ShardFolder: Sendable {
         return file
     }
 
-    /// - Throws: `inputOutput` (74).
-    func write(_ bytes: [UInt8], to file: TemporaryFile, _ name: String) throws(PrefetchError) {
-        let code = OpenFile.write(bytes, to: file.descriptor)
-        guard code == 0 else { throw failed(name, code) }
-    }
-
     /// Gives a file its name: it is there whole, and on the disk when this returns.
     /// * `replaces`: whether another file of the name is replaced.
     /// - Throws: `cacheUnavailable` if another file has the name, `inputOutput` (74).
@@ -85,19 +81,10 @@ final class ShardFolder: Sendable {
         guard fsync(folder.descriptor) == 0 else { throw failed(name, errno) }
     }
 
-    /// - Throws: as ``put(_:as:replaces:)``.
-    func put(_ bytes: [UInt8], as name: String, replaces: Bool) throws(PrefetchError) {
-        let file = try newFile(name)
-        try write(bytes, to: file, name)
-        try put(file, as: name, replaces: replaces)
-    }
-
     /// Deletes a file; one that is not there, or stays, does no harm.
     func delete(_ name: String) { unlinkat(folder.descriptor, name, 0) }
 
-    func failed(_ name: String, _ code: Int32) -> PrefetchError {
-        PrefetchError(
-            .inputOutput, "cannot write \(path)/\(name): \(String(cString: strerror(code)))",
-            hint: "make room, and run it again: complete shards stay, the rest is added")
-    }
+    func checkStored() {}
+
+    func cancel() {}
 }

@@ -152,7 +152,9 @@ struct BatchOutput: Sendable {
         let member = Self.member(options, chain)
         var options = options
         if options.form == .tables, options.added.isEmpty { options.added = ImageShards.added(in: path) }
-        let shards = try ImageShards(path: path, options, member: member, of: ShardBatch(chain), from: cache)
+        let shards = try ImageShards(path: path, options, member: member, of: ShardBatch(chain), from: cache) { text in
+            Console.note("note: \(TerminalText.escaped(text))")
+        }
         let writer = ShardExport(chain, queue: queue, export: export, into: shards, from: cache, owner: owner) {
             [options]
             columns throws(PrefetchError) in
@@ -280,17 +282,21 @@ extension BatchOutput {
             }
         }
 
+        /// A path or an address as a word of a shell.
+        static func quoted(_ path: String) -> String {
+            Shell.quoted(ShardAddress.isBucket(path) ? path : Shell.path(path))
+        }
+
         /// The words of `export` that write it.
         var words: String {
-            func folder(_ path: String) -> String { Shell.quoted(Shell.path(path)) }
             return switch self {
-            case .text(let text, let path): "--format \(text.rawValue) --output \(folder(path ?? "-"))"
-            case .files(let path): "--format files --out \(folder(path))"
-            case .tree(let path): "--format tree --out \(folder(path))"
+            case .text(let text, let path): "--format \(text.rawValue) --output \(Self.quoted(path ?? "-"))"
+            case .files(let path): "--format files --out \(Self.quoted(path))"
+            case .tree(let path): "--format tree --out \(Self.quoted(path))"
             case .sdWebImage(let path, let layout):
-                "--format sdwebimage --out \(folder(path)) --sdwebimage-version \(layout.rawValue)"
+                "--format sdwebimage --out \(Self.quoted(path)) --sdwebimage-version \(layout.rawValue)"
             case .shards(let path, let options):
-                "--format \(options.form.rawValue) --out \(folder(path)) --per-shard \(options.perShard)"
+                "--format \(options.form.rawValue) --out \(Self.quoted(path)) --per-shard \(options.perShard)"
                     + (options.captionColumn.map { " --caption-column \(Shell.quoted($0))" } ?? "")
                     + (options.imageMember.map { " --image-member \($0)" } ?? "")
                     + (options.sidecar.map { " --sidecar \($0.rawValue)" } ?? "")

@@ -77,7 +77,7 @@ struct ExportCommand: AsyncParsableCommand {
     )
     var format: Format?
 
-    @Option(help: .folder("Folder to write the images to."), completion: .directory)
+    @Option(help: .folder("Folder for images, or s3://BUCKET/PREFIX for shards."), completion: .directory)
     var out: String?
 
     @Option(
@@ -119,12 +119,14 @@ struct ExportCommand: AsyncParsableCommand {
         }
         try shards.record.check(format.shards, of: ShardOptions.Form.allCases)
         if let form = format.shards { _ = try shards.record.options(form) }
+        if let output { try OutputArguments.checkFile(output, "--output") }
         guard format.isFolder else {
             if out != nil { throw ValidationError("--format \(format.rawValue) is a text: -o FILE, not --out") }
             return
         }
         if out?.isEmpty != false { throw ValidationError("--format \(format.rawValue) needs a folder: --out DIR") }
         if output != nil { throw ValidationError("--output is for texts; --out names the folder") }
+        if let out { try OutputArguments.check(out, isOfShards: format.shards != nil) }
     }
 
     func run() async throws {
@@ -141,7 +143,7 @@ struct ExportCommand: AsyncParsableCommand {
         try await Session.with(location.record) { session in
             let id = try await MeantBatch.resolve(
                 batch,
-                "export --format \(format.rawValue)" + (out.map { " --out \(Shell.quoted(Shell.path($0)))" } ?? ""),
+                "export --format \(format.rawValue)" + (out.map { " --out \(BatchOutput.Target.quoted($0))" } ?? ""),
                 location.words, in: session.queue)
             guard format != .html else {
                 let report = BatchReport(queue: session.queue, id: id)

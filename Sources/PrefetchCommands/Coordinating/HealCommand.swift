@@ -37,6 +37,11 @@ struct HealCommand: AsyncParsableCommand {
 
     private static let mostReasons = 5
 
+    func validate() throws {
+        guard ShardAddress.isBucket(folder) else { return }
+        throw ValidationError("heal takes a folder; for a bucket run the list again with the same --out")
+    }
+
     func run() async throws {
         let shards = try FoundShards(folder)
         let threads = ThreadPool(threads: 1, name: "heal")

@@ -92,11 +92,28 @@ struct OutputArguments: SettingRecord, SettingGroup {
         Setting("--overwrite", \.overwrite, .flag, "Replace any file that is not one of the lists."),
         Setting(
             "--out", \.out, .folder,
-            "Write images to this folder at the end, shards before."),
+            "Folder for images, or s3://BUCKET/PREFIX for shards."),
         Setting(
             "--format", \.format, .choice("format"),
             "Layout of --out, as of export --format: files, tree, webdataset or parquet. (default: files)"),
     ]
+
+    /// - Throws: `ValidationError` if what `--out` names is a bucket, and no shards go there, or if it is none.
+    static func check(_ out: String, isOfShards: Bool) throws {
+        guard ShardAddress.isBucket(out) else { return }
+        guard isOfShards else {
+            throw ValidationError("a bucket takes shards alone: --format webdataset or --format parquet")
+        }
+        do throws(PrefetchError) { try ShardAddress.check(out) } catch {
+            throw ValidationError("\(error.message): \(error.hint)")
+        }
+    }
+
+    /// - Throws: `ValidationError` if what is to be a file is an address of a bucket.
+    static func checkFile(_ path: String, _ option: String) throws {
+        guard ShardAddress.isBucket(path) else { return }
+        throw ValidationError("\(option) is a file; copy it into the bucket afterwards: aws s3 cp")
+    }
 
     /// - Throws: `ValidationError` if the options do not go together.
     func targets(_ shards: ShardArguments) throws -> [BatchOutput.Target] {
@@ -105,6 +122,8 @@ struct OutputArguments: SettingRecord, SettingGroup {
         }
         if overwrite && manifest == nil { throw ValidationError("--overwrite goes with --manifest FILE") }
         if format != nil && out == nil { throw ValidationError("--format goes with --out DIR") }
+        if let manifest { try Self.checkFile(manifest, "--manifest") }
+        if let out { try Self.check(out, isOfShards: format == .webdataset || format == .parquet) }
         let folder: BatchOutput.Target? = try out.map { out in
             switch format ?? .files {
             case .files: .files(out)

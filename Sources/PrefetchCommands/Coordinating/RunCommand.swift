@@ -139,7 +139,7 @@ struct RunCommand: AsyncParsableCommand {
     var cacheFolder: String {
         if let cache { return cache }
         guard case .shards(let folder, let options)? = try? targets().last, options.form == .webDataset,
-            access("./cache", F_OK) != 0
+            !ShardAddress.isBucket(folder), access("./cache", F_OK) != 0
         else { return "./cache" }
         return ImageShards.cache(in: folder)
     }

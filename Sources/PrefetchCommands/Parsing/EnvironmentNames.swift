@@ -1,3 +1,4 @@
+internal import ObjectStore
 internal import Prefetch
 internal import WebImage
 
@@ -24,9 +25,11 @@ enum EnvironmentNames {
             (["HF_TOKEN"], "a token of the Hugging Face hub, for lists at `hf://`", nil),
             (["HF_ENDPOINT"], "the hub, by default `https://huggingface.co`", nil),
             (TrustedAuthorities.variables, "a file of certificate authorities, in place of the system's", "--ca-file"),
+            (["TMPDIR"], "where files for a bucket are made, by default `/var/tmp`", nil),
             (["PREFETCH_PROGRESS"], "form of the progress: `auto`, `tty`, `plain`, `json`, `none`", "--progress"),
             (["NO_COLOR", "CLICOLOR_FORCE", "FORCE_COLOR"], "colours, if set and not empty", nil),
         ]
+        + S3Settings.variables.map { ($0.names, $0.meaning, nil) }
         + FetchSettings.variables.map {
             ([$0.about.variable], String($0.about.sentence.prefix { $0 != ";" }), $0.about.flag)
         }

@@ -24,13 +24,18 @@ package struct SHA256 {
 
     package static func hash(_ bytes: [UInt8]) -> Digest { bytes.withUnsafeBytes { hash($0) } }
 
-    /// MD5 in lower-case hexadecimal, only for SDWebImage's file names. Nil if libcrypto lacks it (a FIPS build).
+    /// MD5 in lower-case hexadecimal, for SDWebImage's file names. Nil if libcrypto lacks it (a FIPS build).
     package static func md5Hex(_ bytes: [UInt8]) -> String? {
+        bytes.withUnsafeBytes { md5($0) }.map { Digest.hex($0) }
+    }
+
+    /// The 16 bytes of MD5, by which object stores check what they are given. Nil as of ``md5Hex(_:)``.
+    package static func md5(_ bytes: UnsafeRawBufferPointer) -> [UInt8]? {
         guard let algorithm = EVP_MD_fetch(nil, "MD5", nil) else { return nil }
         defer { EVP_MD_free(algorithm) }
         var out = [UInt8](repeating: 0, count: 16)
-        guard EVP_Digest(bytes, bytes.count, &out, nil, algorithm, nil) == 1 else { return nil }
-        return Digest.hex(out)
+        guard EVP_Digest(bytes.baseAddress, bytes.count, &out, nil, algorithm, nil) == 1 else { return nil }
+        return out
     }
 }
 

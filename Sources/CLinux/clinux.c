@@ -351,6 +351,25 @@ fail:;
     _exit(127);
 }
 
+static int has_name(const char *variable, const char *const names[]) {
+    for (; *names; names++) {
+        size_t length = strlen(*names);
+        if (strncmp(variable, *names, length) == 0 && variable[length] == '=') return 1;
+    }
+    return 0;
+}
+
+char **clinux_environment_without(const char *const names[]) {
+    size_t count = 0, kept = 0;
+    while (environ[count]) count++;
+    char **out = malloc((count + 1) * sizeof *out);
+    if (!out) return NULL;
+    for (size_t i = 0; i < count; i++)
+        if (!has_name(environ[i], names)) out[kept++] = environ[i];
+    out[kept] = NULL;
+    return out;
+}
+
 pid_t clinux_spawn(const char *path, char *const argv[], char *const envp[], const int fds[3],
                    const int keep_fds[2], int work_dir, int death_signal, int own_group) {
     int report[2];

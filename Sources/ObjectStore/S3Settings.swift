@@ -25,6 +25,8 @@ package struct S3Settings: Sendable {
         (keyFileNames, "the file that has keys, in place of `~/.aws/credentials`"),
         (configFileNames, "the file that has regions and addresses, in place of `~/.aws/config`"),
     ]
+    /// Those of them that are no address and no name.
+    package static let secretVariables = secretKeyNames + tokenNames
     private static let accessKeyNames = ["AWS_ACCESS_KEY_ID"], secretKeyNames = ["AWS_SECRET_ACCESS_KEY"]
     private static let tokenNames = ["AWS_SESSION_TOKEN"], profileNames = ["AWS_PROFILE", "AWS_DEFAULT_PROFILE"]
     private static let regionNames = ["AWS_REGION", "AWS_DEFAULT_REGION"]

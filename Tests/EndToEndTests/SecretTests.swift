@@ -50,13 +50,16 @@ struct SecretTests: FolderSuite {
         folder.write(Array("Private-Token: SECRET-FILE\n".utf8), to: "headers")
         folder.write(Array("SECRET-BEARER\n".utf8), to: "token")
         let cache = folder.path("cache")
-        let run = try await coord([
-            "run", list([origin.url("/held.png"), origin.url("/other.png")]), "--cache", cache, "-n", "1",
-            "--allow-net",
-            "127.0.0.0/8", "--bearer", "@\(folder.path("token"))", "-H", "X-Api-Key: SECRET-KEY", "-H",
-            "@\(folder.path("headers"))", "-H", "Cookie: SECRET-COOKIE=1", "--header-rule",
-            "127.0.0.1=X-Rule: SECRET-RULE",
-        ])
+        let secrets = ["HF_TOKEN", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"]
+        let run = try await ChildProcess(
+            builtProduct("prefetch-coord"),
+            [
+                "run", list([origin.url("/held.png"), origin.url("/other.png")]), "--cache", cache, "-n", "1",
+                "--allow-net",
+                "127.0.0.0/8", "--bearer", "@\(folder.path("token"))", "-H", "X-Api-Key: SECRET-KEY", "-H",
+                "@\(folder.path("headers"))", "-H", "Cookie: SECRET-COOKIE=1", "--header-rule",
+                "127.0.0.1=X-Rule: SECRET-RULE",
+            ], environment: Dictionary(uniqueKeysWithValues: secrets.map { ($0, "SECRET") }))
         func expectSent(_ requests: [OriginRequest]) {
             #expect(!requests.isEmpty)
             for request in requests {
@@ -73,6 +76,12 @@ struct SecretTests: FolderSuite {
         #expect(workers.count == 1)
         for line in commandLines(below: run.pid).values { #expect(!line.contains("SECRET"), "\(line)") }
         #expect(files(below: cache, containing: "SECRET") == [])
+        for (pid, line) in commandLines(below: run.pid) {
+            // One that has ended since has none.
+            guard let variables = FileManager.default.contents(atPath: "/proc/\(pid)/environ") else { continue }
+            #expect(variables.firstRange(of: Data("SECRET".utf8)) == nil, "\(line)")
+            #expect(variables.firstRange(of: Data("PATH=".utf8)) != nil || !line.contains("prefetch-worker"), "\(line)")
+        }
         let before = origin.requestCount()
         for pid in workers.keys { kill(pid, SIGKILL) }
         try await until { origin.requestCount() >= before + 2 }

@@ -83,6 +83,10 @@ int64_t clinux_fs_magic(int fd);
 pid_t clinux_spawn(const char *path, char *const argv[], char *const envp[], const int fds[3],
                    const int keep_fds[2], int work_dir, int death_signal, int own_group);
 
+/// The environment without variables of these names (the list ends with NULL): an array for the caller to free(3), whose strings are those of the
+/// environment. NULL without memory.
+char **clinux_environment_without(const char *const names[]);
+
 /// memmem(3), in linear time: where `part` is first in `bytes`, or -1.
 int64_t clinux_find(const void *bytes, size_t count, const void *part, size_t part_count);
 

@@ -18,7 +18,7 @@ package final class ListFetcher: ListOpening {
             func known(_ name: String) -> String? { variable(name).flatMap { $0.isEmpty ? nil : $0 } }
             let given = known("HF_ENDPOINT") ?? "https://huggingface.co"
             address = given.hasSuffix("/") ? String(given.dropLast()) : given
-            token = known("HF_TOKEN")
+            token = known(ChildEnvironment.hubToken)
         }
     }
 

@@ -16,7 +16,7 @@ final class ChildPipe {
     private let words: Int32
     private var hasEnded = false
 
-    /// Starts it, with the environment of this process.
+    /// Starts it, with the environment of this process but for its secrets.
     /// * `input`: its standard input.
     init(_ path: String, _ arguments: [String], input: Int32) throws(StartError) {
         var ends: [Int32] = [-1, -1]
@@ -27,11 +27,13 @@ final class ChildPipe {
             throw StartError(reason: reason)
         }
         for end in ends { clinux_set_cloexec(end, 1) }
-        var list: [UnsafeMutablePointer<CChar>?] = ([path] + arguments).map { strdup($0) } + [nil]
+        let list: [UnsafeMutablePointer<CChar>?] = ([path] + arguments).map { strdup($0) } + [nil]
         defer { for word in list { free(word) } }
         let descriptors = [input, ends[1], words], none: [Int32] = [-1, -1]
         // No signal with the end of this thread: a pipe without a reader ends it.
-        pid = clinux_spawn(path, &list, nil, descriptors, none, -1, 0, 1)
+        pid = ChildEnvironment.withVariables {
+            clinux_spawn(path, list, $0, descriptors, none, -1, 0, 1)
+        }
         let code = errno
         close(ends[1])
         output = ends[0]

@@ -24,9 +24,11 @@ actor ChildProcesses {
         guard !words.contains(where: { $0.utf8.contains(0) }) else { throw StartError(code: EINVAL) }
         let argv = words.map { strdup($0) } + [nil]
         defer { for word in argv { free(word) } }
-        let pid = clinux_spawn(
-            program.path, argv, nil, [program.input, program.output, program.errors],
-            [program.keeping, program.keepingToo], program.folder, program.deathSignal, 1)
+        let pid = ChildEnvironment.withVariables { variables in
+            clinux_spawn(
+                program.path, argv, variables, [program.input, program.output, program.errors],
+                [program.keeping, program.keepingToo], program.folder, program.deathSignal, 1)
+        }
         guard pid > 0 else { throw StartError(code: errno) }
         return Child(pid: pid, parent: self)
     }

@@ -1,6 +1,7 @@
 internal import Glibc
 
-/// A program to start as a child, in its own process group, with the environment of this process.
+/// A program to start as a child, in its own process group, with the environment of this process but for its
+/// secrets.
 struct ChildProgram: Sendable {
     /// Path of the file; PATH is not searched.
     var path: String

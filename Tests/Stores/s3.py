@@ -1,319 +1,374 @@
-"""A small S3 server for tests: one bucket, objects in memory, and faults where it is told to.
+"""A small S3 server for tests: one bucket, path style, objects in memory, and faults where a test asks for them.
 
-Every signature is checked here from the AWS documentation ("Authenticating Requests: Using the Authorization Header"), so that the client is
-judged by what it did not write. S3Stub.swift starts it. The first line on standard output is its address.
+Signatures are verified from the AWS documentation ("Authenticating Requests: Using the Authorization Header") without
+code of a client, so that none is judged by its own mistake. What is not implemented is refused with 501. The first line
+of stdout is the address; the server ends with the pipe on its stdin, or by a signal. Requests of tests are not signed:
+
+POST /-/fault?action=A&count=N[&method=M][&suffix=S][&query=Q]  for the next N with this method, end of key, query name
+POST /-/clear, POST /-/release  removes all faults; lets all requests that hang go on
+GET /-/log                      METHOD KEY?QUERY STATUS of each S3 request as it was sent; 0 where nothing was answered
+GET /-/uploads                  the number of uploads in parts that were neither completed nor aborted
+GET /-/left, GET /-/waiting     how many requests are still to fail; how many have hung so far
+GET /-/objects                  all keys, a line each
+PUT, GET, DELETE /-/object/KEY  an object, as another program would write or read it
 """
 
 import argparse
+import base64
+import calendar
+import contextlib
+import copy
 import hashlib
 import hmac
 import http.server
-import sys
+import os
+import re
+import signal
+import socket
+import stat
 import threading
 import time
 import urllib.parse
+import xml.etree.ElementTree
 from xml.sax.saxutils import escape
 
-UNRESERVED = "-._~"
-
-
-def encoded(text, safe=""):
-    return urllib.parse.quote(text, safe=UNRESERVED + safe)
+AUTHORIZATION = re.compile(
+    r"AWS4-HMAC-SHA256 Credential=([^/,\s]+)/((\d{8})/([^/,\s]+)/s3/aws4_request)"
+    r",\s*SignedHeaders=([^,\s]+),\s*Signature=([0-9a-f]{64})")
+REFUSALS = {"503": "SlowDown", "500": "InternalError", "403": "AccessDenied"}
+# half: half of the body is read, then the connection closes; reset: it closes before anything is done; drop: after it;
+# flip: the first byte of what is put is stored as another; forget: answered as usual, but nothing is stored or deleted;
+# late-error: 200 with an error as its body, and nothing is done;
+# hang: waits for /-/release, and is done then; never, if the client closes the connection before.
+ACTIONS = {*REFUSALS, "half", "reset", "drop", "flip", "forget", "late-error", "hang"}
+# encoding-type is not followed, as on some servers: the answer lacks it, and keys are only escaped for XML.
+LISTING = {"list-type", "prefix", "delimiter", "max-keys", "continuation-token", "encoding-type"}
 
 
 class Refusal(Exception):
-    def __init__(self, status, code, more=""):
-        self.status, self.code, self.more = status, code, more
+    """Status, code and more elements of an error."""
 
 
-class Store:
+class Unanswered(ConnectionError):
+    """The connection is closed without an answer."""
+
+
+def element(name, text):
+    return f"<{name}>{escape(str(text), {chr(34): '&quot;'})}</{name}>"
+
+
+def document(status, name, inner):
+    """An answer in XML: status, content and headers."""
+    namespace = "" if name == "Error" else ' xmlns="http://s3.amazonaws.com/doc/2006-03-01/"'
+    text = f'<?xml version="1.0" encoding="UTF-8"?>\n<{name}{namespace}>{inner}</{name}>'
+    return status, text.encode(), {"Content-Type": "application/xml"}
+
+
+def error_document(status, code, more=""):
+    return document(status, "Error", element("Code", code) + element("Message", f"{code}, says the test server") + more)
+
+
+def etag_of(content):
+    return f'"{hashlib.md5(content).hexdigest()}"'
+
+
+def completed(body, parts):
+    """Content and ETag of the parts that a client lists."""
+    try:
+        listed = xml.etree.ElementTree.fromstring(body).findall("{*}Part")
+        listed = [(int(part.findtext("{*}PartNumber")), part.findtext("{*}ETag").strip('"')) for part in listed]
+    except (xml.etree.ElementTree.ParseError, AttributeError, TypeError, ValueError):
+        listed = []
+    if not listed:
+        raise Refusal(400, "MalformedXML")
+    if [number for number, _ in listed] != sorted({number for number, _ in listed}):
+        raise Refusal(400, "InvalidPartOrder")
+    contents = [parts.get(number, b"") for number, _ in listed]
+    digests = [hashlib.md5(content) for content in contents]
+    if not {number for number, _ in listed} <= set(parts) or len(set(map(len, contents[:-1]))) > 1 \
+            or [digest.hexdigest() for digest in digests] != [etag for _, etag in listed]:
+        raise Refusal(400, "InvalidPart")
+    digest = hashlib.md5(b"".join(digest.digest() for digest in digests))
+    return b"".join(contents), f'"{digest.hexdigest()}-{len(listed)}"'
+
+
+class Server(http.server.ThreadingHTTPServer):
+    # With the default of 5, one of many connections at once would wait a second for its next attempt.
+    request_queue_size = 128
+
     def __init__(self, options):
-        self.options = options
-        self.lock = threading.Lock()
-        self.objects = {}  # key -> (bytes, headers that come back, ETag)
-        self.uploads = {}  # id -> (key, headers, {number: (bytes, ETag)})
-        self.faults = []
-        self.log = []
-        self.released = threading.Event()
-        self.waiting = 0
-
-    def fault(self, method, key, query):
-        """The action for a request, and one time less of it."""
-        with self.lock:
-            for fault in self.faults:
-                if fault["count"] > 0 and fault.get("method", method) == method and key.endswith(fault.get("suffix", "")) \
-                        and ("query" not in fault or fault["query"] in query):
-                    fault["count"] -= 1
-                    return fault["action"]
-        return ""
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.options, self.lock = options, threading.Lock()
+        # Content and headers of each key; key, headers, and contents by number of each upload.
+        self.objects, self.uploads = {}, {}
+        self.faults, self.log, self.waiting, self.released = [], [], 0, threading.Event()
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    # One packet for head and body: otherwise the client's delayed acknowledgement costs 40 ms an answer.
-    wbufsize = -1
+    # Head and body are two packets; with Nagle's algorithm the second would wait for a delayed acknowledgement.
+    disable_nagle_algorithm = True
 
-    def log_message(self, *_):
+    def log_message(self, format, *args):
         pass
 
-    def handle_one_request(self):
+    def handle(self):
+        with contextlib.suppress(ConnectionError):
+            super().handle()
+
+    def respond(self):
+        self.raw_path, _, self.raw_query = self.path.partition("?")
+        # A plus sign is a space to parse_qsl(), as it is to S3.
+        self.parameters = urllib.parse.parse_qsl(self.raw_query, keep_blank_values=True)
+        self.query, self.unread = dict(self.parameters), int(self.headers.get("Content-Length", 0))
+        self.bucket, _, self.key = urllib.parse.unquote(self.raw_path)[1:].partition("/")
+        if self.bucket == "-":
+            return self.answer(*self.control(self.read(self.unread)))
+        status = 0
         try:
-            super().handle_one_request()
-        except (ConnectionError, BrokenPipeError):
-            self.close_connection = True
+            status, content, headers = self.result()
+        finally:
+            # Before the answer, so that a test that has seen the answer finds it here.
+            raw_key = self.raw_path[1:].partition("/")[2]
+            with self.server.lock:
+                self.server.log.append(f"{self.command} {raw_key}?{self.raw_query} {status}")
+        self.answer(status, content, headers)
 
-    def handle_expect_100(self):
-        super().handle_expect_100()
-        self.wfile.flush()
-        return True
-
-    def do_GET(self):
-        store = self.server.store
-        parts = urllib.parse.urlsplit(self.path)
-        path, self.query = parts.path, urllib.parse.parse_qs(parts.query, keep_blank_values=True)
-        self.raw_query = parts.query
-        self.answered = 0
-        if path.startswith("/-/"):
-            return self.control(path[3:], self.read(self.length))
-        bucket, _, self.key = path[1:].partition("/")
-        self.raw_path, self.key = path, urllib.parse.unquote(self.key)
-        action = store.fault(self.command, self.key, self.query)
-        if action == "half":
-            self.read(self.length // 2)
-            self.close_connection = True
-        else:
-            body = self.read(self.length)
-            try:
-                self.check(body)
-                if bucket != store.options.bucket:
-                    raise Refusal(404, "NoSuchBucket")
-                self.act(action, body)
-            except Refusal as refusal:
-                self.refuse(refusal)
-        with store.lock:
-            store.log.append(f"{self.command} {self.key}?{self.raw_query} {self.answered}")
-
-    do_PUT = do_POST = do_DELETE = do_HEAD = do_GET
-
-    @property
-    def length(self):
-        return int(self.headers.get("Content-Length") or 0)
+    do_DELETE = do_GET = do_HEAD = do_POST = do_PUT = respond
 
     def read(self, count):
-        return self.rfile.read(count) if count else b""
+        content = self.rfile.read(count)
+        self.unread -= len(content)
+        if len(content) < count:
+            raise Unanswered
+        return content
 
-    # Answers
-
-    def answer(self, status, body=b"", headers=()):
-        self.answered = status
+    def answer(self, status, content, headers):
+        # What a refused request left unread would be taken for the next request.
+        self.read(self.unread)
         self.send_response(status)
-        for name, value in headers:
+        for name, value in headers.items():
             self.send_header(name, value)
-        if not any(name == "Content-Length" for name, _ in headers):
-            self.send_header("Content-Length", str(len(body)))
+        if status != 204:
+            self.send_header("Content-Length", str(len(content)))
+        if self.close_connection:
+            self.send_header("Connection", "close")
         self.end_headers()
         if self.command != "HEAD":
-            self.wfile.write(body)
-        self.wfile.flush()
+            self.wfile.write(content)
 
-    def refuse(self, refusal):
-        text = f"<Error><Code>{refusal.code}</Code><Message>{refusal.code} of the tests</Message>{refusal.more}</Error>"
-        self.answer(refusal.status, f'<?xml version="1.0" encoding="UTF-8"?>\n{text}'.encode())
-
-    # Signature Version 4
-
-    def check(self, body):
-        options = self.server.store.options
-        scheme, _, rest = self.headers.get("Authorization", "").partition(" ")
-        fields = dict(part.strip().split("=", 1) for part in rest.split(",") if "=" in part)
-        if scheme != "AWS4-HMAC-SHA256" or not {"Credential", "SignedHeaders", "Signature"} <= set(fields):
-            raise Refusal(403, "AccessDenied")
-        key, date, region, service, end = fields["Credential"].split("/")
-        stamp = self.headers.get("x-amz-date", "")
+    def result(self):
+        """Status, content and headers of the answer to an S3 request, after its fault."""
+        action = ""
         try:
-            sent = time.mktime(time.strptime(stamp, "%Y%m%dT%H%M%SZ")) - time.timezone
-        except ValueError:
-            raise Refusal(403, "AccessDenied") from None
-        if abs(time.time() - sent) > 900:
-            raise Refusal(403, "RequestTimeTooSkewed")
-        if region != options.region:
-            raise Refusal(400, "AuthorizationHeaderMalformed", f"<Region>{options.region}</Region>")
+            if "Transfer-Encoding" in self.headers or self.command == "PUT" and "Content-Length" not in self.headers:
+                self.close_connection = True
+                raise Refusal(411, "MissingContentLength")
+            self.verify_signature()
+            if self.take_fault(is_body_read=False):
+                self.read(self.unread // 2)
+                raise Unanswered
+            body = self.read(self.unread)
+            if hashlib.sha256(body).hexdigest() != self.headers["x-amz-content-sha256"]:
+                raise Refusal(400, "XAmzContentSHA256Mismatch")
+            md5 = base64.b64encode(hashlib.md5(body).digest()).decode()
+            if self.headers.get("Content-MD5", md5) != md5:
+                raise Refusal(400, "BadDigest")
+            action = self.take_fault(is_body_read=True)
+            if action in REFUSALS:
+                raise Refusal(int(action), REFUSALS[action])
+            if action == "late-error":
+                return error_document(200, "InternalError")
+            if action == "reset":
+                raise Unanswered
+            if action == "hang":
+                self.wait_for_release()
+            answer = self.perform(action, body)
+        except Refusal as refusal:
+            answer = error_document(*refusal.args)
+        if action == "drop":
+            raise Unanswered
+        return answer
+
+    def take_fault(self, is_body_read):
+        """The action of the first fault that fits. Only `half` acts before the body is read."""
+        with self.server.lock:
+            for fault in self.server.faults:
+                if fault["count"] and fault.get("method") in (None, self.command) \
+                        and self.key.endswith(fault.get("suffix", "")) and fault.get("query") in (None, *self.query):
+                    is_now = (fault["action"] == "half") != is_body_read
+                    fault["count"] -= is_now
+                    return fault["action"] if is_now else ""
+        return ""
+
+    def wait_for_release(self):
+        with self.server.lock:
+            self.server.waiting += 1
+            released = self.server.released
+        while not released.wait(0.02):
+            with contextlib.suppress(BlockingIOError):
+                if not self.connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT):
+                    raise Unanswered
+
+    def verify_signature(self):
+        options, moment = self.server.options, self.headers.get("x-amz-date", "")
+        if "Authorization" not in self.headers or not re.fullmatch(r"\d{8}T\d{6}Z", moment):
+            raise Refusal(403, "AccessDenied")
+        match = AUTHORIZATION.fullmatch(self.headers["Authorization"])
+        key, scope, date, region, names, signature = match.groups() if match else [""] * 6
+        if region != options.region or date != moment[:8]:
+            raise Refusal(400, "AuthorizationHeaderMalformed", element("Region", options.region))
         if key != options.key:
             raise Refusal(403, "InvalidAccessKeyId")
         if options.token and self.headers.get("x-amz-security-token") != options.token:
             raise Refusal(403, "InvalidToken")
-        signed = fields["SignedHeaders"].split(";")
-        needed = {"host", "x-amz-date", "x-amz-content-sha256"} | {
-            name.lower() for name in self.headers if name.lower().startswith("x-amz-")}
-        canonical_path = encoded(urllib.parse.unquote(self.raw_path), "/")
-        if signed != sorted(signed) or not needed <= set(signed) or self.raw_path != canonical_path:
-            raise Refusal(403, "SignatureDoesNotMatch")
-        pairs = [part.partition("=") for part in self.raw_query.split("&") if part]
-        query = "&".join(sorted(f"{name}={encoded(urllib.parse.unquote(value))}" for name, _, value in pairs))
-        headers = "".join(f"{name}:{' '.join((self.headers.get(name) or '').split())}\n" for name in signed)
-        digest = self.headers.get("x-amz-content-sha256", "")
-        request = "\n".join([self.command, canonical_path, query, headers, ";".join(signed), digest])
-        scope = f"{date}/{region}/{service}/{end}"
-        text = "\n".join([scheme, stamp, scope, hashlib.sha256(request.encode()).hexdigest()])
+        if abs(time.time() - calendar.timegm(time.strptime(moment, "%Y%m%dT%H%M%SZ"))) > 15 * 60:
+            raise Refusal(403, "RequestTimeTooSkewed")
+        signed, sent = names.split(";"), {name.lower() for name in self.headers}
+        needed = {"host", "x-amz-date", "x-amz-content-sha256"} | {name for name in sent if name.startswith("x-amz-")}
+        # quote() leaves letters, digits and -._~ as they are.
+        path = urllib.parse.quote(urllib.parse.unquote(self.raw_path), safe="/")
+        if signed != sorted(set(signed)) or not needed <= set(signed) <= sent or self.raw_path != path:
+            raise Refusal(403, "SignatureDoesNotMatch", element("CanonicalPath", path))
+        query = sorted([urllib.parse.quote(text, safe="") for text in pair] for pair in self.parameters)
+        headers = [",".join(" ".join(line.split()) for line in self.headers.get_all(name)) for name in signed]
+        canonical = "\n".join([
+            self.command, path, "&".join(map("=".join, query)), *map(":".join, zip(signed, headers)), "", names,
+            self.headers["x-amz-content-sha256"]])
+        # http.server decodes the bytes of headers as Latin-1.
+        digest = hashlib.sha256(canonical.encode("latin-1")).hexdigest()
         secret = ("AWS4" + options.secret).encode()
-        for part in scope.split("/"):
-            secret = hmac.new(secret, part.encode(), hashlib.sha256).digest()
-        if hmac.new(secret, text.encode(), hashlib.sha256).hexdigest() != fields["Signature"]:
-            raise Refusal(403, "SignatureDoesNotMatch")
-        if hashlib.sha256(body).hexdigest() != digest:
-            raise Refusal(400, "XAmzContentSHA256Mismatch")
+        for part in (*scope.split("/"), f"AWS4-HMAC-SHA256\n{moment}\n{scope}\n{digest}"):
+            secret = hmac.digest(secret, part.encode(), "sha256")
+        if secret.hex() != signature:
+            raise Refusal(403, "SignatureDoesNotMatch", element("CanonicalRequest", canonical))
 
-    # Requests
-
-    def act(self, action, body):
-        store = self.server.store
-        if action == "hang":
-            store.waiting += 1
-            store.released.wait()
-        if action in ("reset", "hang"):
-            self.close_connection = True
-            return
-        if action in ("503", "500", "403"):
-            code = {"503": "SlowDown", "500": "InternalError", "403": "AccessDenied"}[action]
-            raise Refusal(int(action), code)
-        if action == "late-error":
-            return self.answer(200, b"<Error><Code>InternalError</Code><Message>late</Message></Error>")
-        status, content, headers = self.result(action, body)
-        if action == "drop":
-            self.close_connection = True
-            return
-        self.answer(status, content, headers)
-
-    def result(self, action, body):
-        with self.server.store.lock:
-            if not self.key:
-                return self.listing()
-            if "uploads" in self.query or "uploadId" in self.query:
-                return self.part(action, body)
-            return self.object(action, body)
-
-    def kept(self):
-        return [(name, value) for name, value in self.headers.items()
-                if name.lower().startswith("x-amz-meta-") or name.lower() == "content-type"]
-
-    def received(self, action, body):
-        """The bytes as they are stored, and their ETag."""
-        if action == "flip":
+    def perform(self, action, body):
+        if self.bucket != self.server.options.bucket:
+            raise Refusal(404, "NoSuchBucket")
+        if action == "flip" and self.command == "PUT" and body:
             body = bytes([body[0] ^ 1]) + body[1:]
-        return body, f'"{hashlib.md5(body).hexdigest()}"'
+        with self.server.lock:
+            state = self.server.objects, self.server.uploads
+            return self.operate(body, *(copy.deepcopy(state) if action == "forget" else state))
 
-    def object(self, action, body):
-        objects = self.server.store.objects
-        if self.command == "PUT":
-            content, etag = self.received(action, body)
-            objects[self.key] = (content, self.kept(), etag)
-            return 200, b"", [("ETag", etag)]
-        if self.command == "DELETE":
-            objects.pop(self.key, None)
-            return 204, b"", []
-        if self.key not in objects:
-            raise Refusal(404, "NoSuchKey")
-        content, headers, etag = objects[self.key]
-        return 200, content, headers + [("ETag", etag), ("Content-Length", str(len(content)))]
-
-    def part(self, action, body):
-        store = self.server.store
-        if "uploads" in self.query:
-            name = f"u+/={len(store.uploads)}.{time.time_ns()}"
-            store.uploads[name] = (self.key, self.kept(), {})
-            return 200, f"<R xmlns='x'><UploadId>{escape(name)}</UploadId></R>".encode(), []
-        name = self.query["uploadId"][0]
-        if name not in store.uploads:
+    def operate(self, body, objects, uploads):
+        upload, etag = self.query.get("uploadId"), etag_of(body)
+        if upload is not None and uploads.get(upload, [None])[0] != self.key:
             raise Refusal(404, "NoSuchUpload")
-        key, headers, parts = store.uploads[name]
-        if self.command == "DELETE":
-            del store.uploads[name]
-            return 204, b"", []
-        if self.command == "PUT":
-            parts[int(self.query["partNumber"][0])] = self.received(action, body)
-            return 200, b"", [("ETag", parts[int(self.query["partNumber"][0])][1])]
-        numbers = sorted(parts)
-        lengths = {len(parts[number][0]) for number in numbers[:-1]}
-        listed = "".join(f"<Part><PartNumber>{number}</PartNumber><ETag>{parts[number][1]}</ETag></Part>" for number in numbers)
-        if body.decode() != f"<CompleteMultipartUpload>{listed}</CompleteMultipartUpload>" or len(lengths) > 1:
-            raise Refusal(400, "InvalidPart")
-        etag = hashlib.md5(b"".join(bytes.fromhex(parts[number][1].strip('"')) for number in numbers)).hexdigest()
-        content = b"".join(parts[number][0] for number in numbers)
-        store.objects[key] = (content, headers, f'"{etag}-{len(numbers)}"')
-        del store.uploads[name]
-        return 200, b"<CompleteMultipartUploadResult/>", []
+        kept = {name: value for name, value in self.headers.items() if name.lower().startswith("x-amz-meta-")}
+        kept["Content-Type"] = self.headers.get("Content-Type", "binary/octet-stream")
+        match self.command, *sorted(self.query):
+            case "GET", *_ if not self.key and {"list-type"} <= set(self.query) <= LISTING:
+                return self.list_objects(objects)
+            case _ if not self.key or "x-amz-copy-source" in self.headers:
+                raise Refusal(501, "NotImplemented")
+            case "PUT", :
+                objects[self.key] = body, {**kept, "ETag": etag}
+                return 200, b"", {"ETag": etag}
+            case "GET" | "HEAD", :
+                if self.key not in objects:
+                    raise Refusal(404, "NoSuchKey")
+                return 200, *objects[self.key]
+            case "DELETE", :
+                objects.pop(self.key, None)
+                return 204, b"", {}
+            case "POST", "uploads":
+                # Other servers have such characters in it, so that a client has to encode it.
+                upload = f"+/{time.time_ns()}="
+                uploads[upload] = self.key, kept, {}
+                return document(200, "InitiateMultipartUploadResult", element("UploadId", upload))
+            case "PUT", "partNumber", "uploadId" if re.fullmatch("[1-9][0-9]{0,3}|10000", self.query["partNumber"]):
+                uploads[upload][2][int(self.query["partNumber"])] = body
+                return 200, b"", {"ETag": etag}
+            case "PUT", "partNumber", "uploadId":
+                raise Refusal(400, "InvalidArgument")
+            case "POST", "uploadId":
+                _, headers, parts = uploads[upload]
+                content, etag = completed(body, parts)
+                objects[self.key] = content, {**headers, "ETag": etag}
+                del uploads[upload]
+                return document(200, "CompleteMultipartUploadResult", element("Key", self.key) + element("ETag", etag))
+            case "DELETE", "uploadId":
+                del uploads[upload]
+                return 204, b"", {}
+        raise Refusal(501, "NotImplemented")
 
-    def listing(self):
-        store = self.server.store
-        prefix, delimiter = (self.query.get(name, [""])[0] for name in ("prefix", "delimiter"))
-        most = min(int(self.query.get("max-keys", ["1000"])[0]), store.options.page)
-        after = self.query.get("continuation-token", [""])[0]
-        rows = sorted({
-            prefix + rest.partition(delimiter)[0] + delimiter if delimiter and delimiter in rest else prefix + rest
-            for rest in (key[len(prefix):] for key in store.objects if key.startswith(prefix))})
-        rows = [row for row in rows if row > after]
-        page = rows[:most]
-        text = ""
-        for row in page:
-            if row in store.objects:
-                content, _, etag = store.objects[row]
-                text += f"<Contents><Key>{escape(row)}</Key><ETag>{escape(etag, {chr(34): '&quot;'})}</ETag>" \
-                        f"<Size>{len(content)}</Size></Contents>"
-            else:
-                text += f"<CommonPrefixes><Prefix>{escape(row)}</Prefix></CommonPrefixes>"
-        more = len(rows) > most
-        if more:
-            text += f"<NextContinuationToken>{escape(page[-1])}</NextContinuationToken>"
-        answer = f"<ListBucketResult xmlns='x'><IsTruncated>{str(more).lower()}</IsTruncated>{text}</ListBucketResult>"
-        return 200, answer.encode(), []
+    def list_objects(self, objects):
+        prefix, delimiter, token = (self.query.get(name, "") for name in ("prefix", "delimiter", "continuation-token"))
+        try:
+            most = min(int(self.query.get("max-keys", 1000)), self.server.options.page)
+            last = base64.b64decode(token, validate=True).decode()
+        except ValueError:
+            raise Refusal(400, "InvalidArgument") from None
+        rows = {}
+        for key, (content, headers) in objects.items():
+            end = key.find(delimiter, len(prefix)) if delimiter else -1
+            if key.startswith(prefix) and end >= 0:
+                row = key[:end + len(delimiter)]
+                rows[row] = f"<CommonPrefixes>{element('Prefix', row)}</CommonPrefixes>"
+            elif key.startswith(prefix):
+                inner = element("Key", key) + element("Size", len(content)) + element("ETag", headers["ETag"])
+                rows[key] = f"<Contents>{inner}</Contents>"
+        # Strings are sorted by code point, which is the order of their UTF-8 bytes, and that of S3.
+        after = [row for row in sorted(rows) if row > last]
+        page, is_truncated = after[:most], 0 < most < len(after)
+        inner = element("KeyCount", len(page)) + element("IsTruncated", str(is_truncated).lower())
+        if is_truncated:
+            inner += element("NextContinuationToken", base64.b64encode(page[-1].encode()).decode())
+        return document(200, "ListBucketResult", inner + "".join(rows[row] for row in page))
 
-    # What tests say and ask
-
-    def control(self, path, body):
-        store = self.server.store
-        name, _, key = path.partition("/")
-        key = urllib.parse.unquote(key)
-        text, status = "", 200
-        with store.lock:
-            if name == "fault":
-                fault = {name: values[0] for name, values in self.query.items()}
-                store.faults.append(fault | {"count": int(fault["count"])})
-            elif name == "release":
-                store.released.set()
-            elif name == "log":
-                text = "".join(line + "\n" for line in store.log)
-            elif name == "waiting":
-                text = str(store.waiting)
-            elif name == "left":
-                text = str(sum(fault["count"] for fault in store.faults))
-            elif name == "uploads":
-                text = str(len(store.uploads))
-            elif name == "objects":
-                text = "".join(key + "\n" for key in sorted(store.objects))
-            elif self.command == "PUT":
-                store.objects[key] = (body, [], f'"{hashlib.md5(body).hexdigest()}"')
-            elif self.command == "DELETE":
-                store.objects.pop(key, None)
-            elif key in store.objects:
-                return self.answer(200, store.objects[key][0])
-            else:
-                status = 404
-        self.answer(status, text.encode())
+    def control(self, body):
+        """The answer to a request of a test."""
+        server, fault, (name, _, key) = self.server, {"count": "1", **self.query}, self.key.partition("/")
+        content = ""
+        with server.lock:
+            match self.command, name:
+                case "POST", "fault" if fault.get("action") in ACTIONS and fault["count"].isdecimal() \
+                        and set(fault) <= {"method", "suffix", "query", "action", "count"}:
+                    server.faults.append({**fault, "count": int(fault["count"])})
+                case "POST", "clear":
+                    server.faults.clear()
+                case "POST", "release":
+                    server.released.set()
+                    server.released = threading.Event()
+                case "GET", "log":
+                    content = "".join(f"{line}\n" for line in server.log)
+                case "GET", "objects":
+                    content = "".join(f"{key}\n" for key in sorted(server.objects))
+                case "GET", "uploads":
+                    content = str(len(server.uploads))
+                case "GET", "left":
+                    content = str(sum(fault["count"] for fault in server.faults))
+                case "GET", "waiting":
+                    content = str(server.waiting)
+                case "PUT", "object":
+                    server.objects[key] = body, {"Content-Type": "binary/octet-stream", "ETag": etag_of(body)}
+                case "GET", "object" if key in server.objects:
+                    return 200, server.objects[key][0], {}
+                case "DELETE", "object":
+                    server.objects.pop(key, None)
+                case _:
+                    return 400 if name == "fault" else 404, b"", {}
+        return 200, content.encode(), {}
 
 
 def main():
     parser = argparse.ArgumentParser()
-    for option in ("bucket", "key", "secret"):
-        parser.add_argument("--" + option, required=True)
+    for name in ("--bucket", "--key", "--secret"):
+        parser.add_argument(name, required=True)
     parser.add_argument("--region", default="us-east-1")
-    parser.add_argument("--token", default="")
+    parser.add_argument("--token")
     parser.add_argument("--page", type=int, default=1000)
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    server.store = Store(parser.parse_args())
-    print(f"http://127.0.0.1:{server.server_address[1]}", flush=True)
-    server.serve_forever()
+    server = Server(parser.parse_args())
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    print(f"http://127.0.0.1:{server.server_port}", flush=True)
+    # Only a pipe tells that its other end has gone; /dev/null and files are at their end from the beginning.
+    if not stat.S_ISFIFO(os.fstat(0).st_mode):
+        signal.pause()
+    while os.read(0, 4096):
+        pass
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -20,6 +20,12 @@ DELAY = "10ms-30ms"
 IMAGES = (1, 2, 3)
 
 
+def written(pid):
+    """Bytes that a process has had written to disks (proc(5))."""
+    with open(f"/proc/{pid}/io", encoding="ascii") as file:
+        return next(int(line.split()[1]) for line in file if line.startswith("write_bytes"))
+
+
 class Cuts:
     """A file system in a file, and who writes to it."""
 
@@ -85,13 +91,14 @@ class Cuts:
         urls = self.urls["cut"]
         counted = self.until("cut", (number + 1) * len(urls) // (self.options.cuts + 1), worker)
         # From here on nothing that is written matters.
+        before = written(worker.pid)
         self.copy()
         # Not before: the copy has to be of a disk that is written to. The next cut is to find it at work again.
-        during = len(self.counted("cut")) - len(counted)
+        during = written(worker.pid) - before
         worker.send_signal(signal.SIGSTOP)
         missing, damaged, others = self.compare([urls[index] for index in counted])
         print(
-            f"cut {number + 1}: {len(counted)} of {len(urls)} URLs counted, {during} more during the copy; "
+            f"cut {number + 1}: {len(counted)} of {len(urls)} URLs counted, {during / 1000:,.0f} kB written during the copy; "
             f"{missing} missing, {damaged} damaged; {others} files not counted yet were not whole", flush=True)
         worker.send_signal(signal.SIGCONT)
         return missing + damaged, during == 0

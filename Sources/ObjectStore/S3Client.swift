@@ -32,6 +32,8 @@ package final class S3Client: Sendable {
 
     package let location: S3Location
     private let sender: S3Sender
+    /// Whether the store takes `If-None-Match` for what is put. Some that take it do not look at it.
+    private let takesConditions = Locked(true)
 
     /// * `notice`: called with a sentence before a request is tried again, on the thread that waits.
     package init(
@@ -53,6 +55,22 @@ package final class S3Client: Sendable {
         let response = try sender.send(request(.head, name), isAbsenceAnswer: true)
         guard response.status != 404 else { return nil }
         return S3Object(size: response.length ?? 0, etag: Self.unquoted(response.etag), sha256: response.sha256)
+    }
+
+    /// The object if it has the bytes of a file: by their SHA-256, which was noted when it was put, and by their MD5 if the store says it.
+    /// * `digest`: SHA-256 of the file.
+    package func object(
+        _ name: String, of file: Int32, size: Int, digest: Digest
+    ) throws(S3Error) -> S3Object? {
+        let response = try sender.send(request(.head, name), isAbsenceAnswer: true)
+        guard response.status != 404, response.length == size,
+            response.sha256?.asciiLowercased.hasBytes(of: digest.hex) == true
+        else { return nil }
+        let object = S3Object(size: size, etag: Self.unquoted(response.etag), sha256: digest.hex)
+        guard size <= Self.partSize else { return object }
+        return try Self.withBytes(of: file, 0..<size) { bytes throws(S3Error) in
+            Self.fault(of: response, SHA256.md5(bytes)) == nil ? object : nil
+        }
     }
 
     /// The content of an object of 8 MiB at most; nil if there is none.
@@ -109,6 +127,7 @@ package final class S3Client: Sendable {
     /// * `name`: of an object.
     package func checkAccess(_ name: String) throws(S3Error) {
         _ = try list(most: 1, after: nil)
+        _ = try head(name)
         let upload = try beginUpload(name, digest: nil)
         try endUpload(name, upload)
     }
@@ -118,31 +137,57 @@ package final class S3Client: Sendable {
     /// Puts bytes as an object; it is there whole when this returns, in the place of another one.
     package func put(_ bytes: [UInt8], as name: String) throws(S3Error) {
         let digest = SHA256.hash(bytes).hex
-        try bytes.span.withUnsafeBytes { bytes throws(S3Error) in try put(bytes, as: name, digest) }
+        _ = try bytes.span.withUnsafeBytes { bytes throws(S3Error) in
+            try put(bytes, as: name, digest, isNew: false)
+        }
     }
 
     /// Puts a file as an object, as bytes are.
-    /// * `digest`: SHA-256 of its bytes.
-    package func put(_ file: Int32, size: Int, digest: Digest, as name: String) throws(S3Error) {
+    /// * `digest`: SHA-256 of its bytes; `isNew`: whether it is put only where no object is, if the store knows that, and it is not put in parts.
+    /// - Throws: also `taken`.
+    /// - Returns: its ETag; nil of one in parts.
+    @discardableResult
+    package func put(
+        _ file: Int32, size: Int, digest: Digest, as name: String, isNew: Bool = false
+    ) throws(S3Error) -> String? {
         guard size > Self.partSize else {
             return try Self.withBytes(of: file, 0..<size) { bytes throws(S3Error) in
-                try put(bytes, as: name, digest.hex)
+                try put(bytes, as: name, digest.hex, isNew: isNew)
             }
         }
         let upload = try beginUpload(name, digest: digest.hex)
         do throws(S3Error) {
             try finish(upload, name, try parts(of: file, size, upload, name), size: size, digest: digest.hex)
+            return nil
         } catch {
             // It would be kept, and paid for, without being seen.
-            try? endUpload(name, upload)
+            do throws(S3Error) { try endUpload(name, upload) } catch {
+                sender.notice("parts of \(shown(name)) stay in the store: \(error.message)")
+            }
             throw error
         }
     }
 
-    private func put(_ bytes: UnsafeRawBufferPointer, as name: String, _ digest: String) throws(S3Error) {
+    private func put(
+        _ bytes: UnsafeRawBufferPointer, as name: String, _ digest: String, isNew: Bool
+    ) throws(S3Error) -> String? {
         var request = request(.put, name, body: bytes, digest: digest)
         request.headers = [("Content-Type", Self.contentType(name)), (Self.digestHeader, digest)]
-        _ = try send(request, of: bytes)
+        if isNew, takesConditions.withLock({ $0 }) {
+            var conditional = request
+            conditional.headers.append(("If-None-Match", "*"))
+            var hasStored = false
+            do throws(S3Error) {
+                return Self.unquoted(try send(conditional, of: bytes) { hasStored = true }.etag)
+            } catch {
+                if error.kind == .unsupported {
+                    takesConditions.withLock { $0 = false }
+                } else if error.kind != .taken || !hasStored {
+                    throw error
+                }
+            }
+        }
+        return Self.unquoted(try send(request, of: bytes).etag)
     }
 
     private func parts(
@@ -241,17 +286,28 @@ package final class S3Client: Sendable {
     private func shown(_ name: String) -> String { "\(location.text)/\(name)" }
 
     /// Puts bytes, which are compared with those that the store has.
-    private func send(_ request: S3Request, of bytes: UnsafeRawBufferPointer) throws(S3Error) -> S3Response {
+    /// * `onFault`: called when the store has stored others.
+    private func send(
+        _ request: S3Request, of bytes: UnsafeRawBufferPointer, onFault: () -> Void = {}
+    ) throws(S3Error) -> S3Response {
         // This machine's OpenSSL may have none.
         let digest = SHA256.md5(bytes)
         var request = request
         if let digest { request.headers.append(("Content-MD5", Data(digest).base64EncodedString())) }
         return try sender.send(request) { response in
-            // With keys of a key service the ETag is no MD5.
-            guard let digest, !response.isEncrypted, let etag = Self.unquoted(response.etag), etag.utf8.count == 32
-            else { return nil }
-            let isSame = etag.asciiLowercased.hasBytes(of: Digest.hex(digest))
-            return isSame ? nil : "the store has other bytes than were sent"
+            let fault = Self.fault(of: response, digest)
+            if fault != nil { onFault() }
+            return fault
         }
+    }
+
+    /// What is wrong with the bytes that a store has, by its ETag.
+    /// * `digest`: MD5 of what it has to have; nil: this machine has none.
+    private static func fault(of response: S3Response, _ digest: [UInt8]?) -> String? {
+        // With keys of a key service the ETag is no MD5.
+        guard let digest, !response.isEncrypted, let etag = unquoted(response.etag), etag.utf8.count == 32
+        else { return nil }
+        let isSame = etag.asciiLowercased.hasBytes(of: Digest.hex(digest))
+        return isSame ? nil : "the store has other bytes than were sent"
     }
 }

@@ -5,6 +5,10 @@ package struct S3Error: Error, Sendable {
         case configuration
         /// The store does not let this key do it, or has no such bucket.
         case refused
+        /// Another object has the key, and none was to be replaced.
+        case taken
+        /// The store does not know what was asked.
+        case unsupported
         /// The store cannot be reached or does not do it, also after several tries.
         case unavailable
         /// ``S3Client/cancel()``.

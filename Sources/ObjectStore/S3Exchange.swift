@@ -21,12 +21,15 @@ struct S3Request {
     /// Seconds; nil: as long as bytes come or go, and it is not cancelled.
     var timeLimit: Int?
 
+    /// Whether a store may need long for it.
+    var endsUpload: Bool { method == .post && !body.isEmpty }
+
     /// For messages.
     var verb: String {
         switch method {
         case .get, .head: "reading"
         case .put, .post: "writing"
-        case .delete: "deleting"
+        case .delete: query.isEmpty ? "deleting" : "giving up the upload of"
         }
     }
 }
@@ -90,14 +93,20 @@ final class S3Exchange {
     private let handle: UnsafeMutableRawPointer
     private let settings: S3Settings
     private let request: S3Request
+    /// Seconds; ten times as many where a store puts the parts of an object together.
+    private let silenceLimit: Int
     private let isOver: () -> Bool
     private let body: UnsafeRawBufferPointer
     private var sent = 0
     private var received: [UInt8] = []
 
     /// * `isOver`: asked during a transfer, at least once a second: whether it ends without an answer.
-    init(_ request: S3Request, over handle: SendablePointer, _ settings: S3Settings, isOver: @escaping () -> Bool) {
+    init(
+        _ request: S3Request, over handle: SendablePointer, _ settings: S3Settings, silenceLimit: Int,
+        isOver: @escaping () -> Bool
+    ) {
         (self.handle, self.settings, self.isOver) = (handle.pointer, settings, isOver)
+        self.silenceLimit = silenceLimit
         (self.request, body) = (request, request.body)
     }
 
@@ -159,9 +168,8 @@ final class S3Exchange {
         ccurl_set_long(handle, CURLOPT_FOLLOWLOCATION, 0)
         ccurl_set_long(handle, CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1)
         ccurl_set_long(handle, CURLOPT_CONNECTTIMEOUT_MS, 10_000)
-        // Silence. A store may need long for the end of an upload in parts.
         ccurl_set_long(handle, CURLOPT_LOW_SPEED_LIMIT, 1)
-        ccurl_set_long(handle, CURLOPT_LOW_SPEED_TIME, 120)
+        ccurl_set_long(handle, CURLOPT_LOW_SPEED_TIME, request.endsUpload ? 10 * silenceLimit : silenceLimit)
         ccurl_set_long(handle, CURLOPT_UPLOAD_BUFFERSIZE, 1 << 20)
         if let file = settings.caFile { ccurl_set_string(handle, CURLOPT_CAINFO, file) }
         ccurl_set_write(handle, CURLOPT_WRITEFUNCTION) { bytes, size, count, context in

@@ -6,14 +6,14 @@ package struct S3Location: Sendable {
     /// Empty, or with a slash at its end.
     package let prefix: String
 
-    /// Whether a word is such an address.
-    package static func isAddress(_ word: String) -> Bool { word.prefix(5).asciiLowercased == "s3://" }
+    /// Whether a word is meant as such an address.
+    package static func isAddress(_ word: String) -> Bool { word.prefix(3).asciiLowercased == "s3:" }
 
     /// - Throws: `configuration`.
     package init(_ address: String) throws(S3Error) {
         let parts = address.dropFirst(5).split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
         let bucket = String(parts.first ?? "")
-        guard Self.isAddress(address), Self.isBucket(bucket) else {
+        guard address.prefix(5).asciiLowercased == "s3://", Self.isBucket(bucket) else {
             throw S3Error(
                 .configuration, "\(address.debugDescription) names no bucket",
                 hint: "write s3://BUCKET/PREFIX; a bucket has 3 to 63 ASCII letters, digits, dots, hyphens, underscores"

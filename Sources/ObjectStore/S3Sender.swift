@@ -2,11 +2,15 @@ internal import Glibc
 internal import Threading
 internal import WebImage
 
-/// How often, and after which pauses, a request to a store is tried again: each is twice as long as the one before.
+/// How often, how long, and after which pauses a request to a store is tried again: each is twice as long as the one before.
 package struct S3Retries: Sendable {
     let count: Int
     let firstPause: Duration
     let longestPause = Duration.seconds(30)
+    /// No try begins later.
+    var timeLimit = Duration.seconds(180)
+    /// Seconds without a byte that end a try.
+    var silenceLimit = 30
     /// How long requests go on after ``S3Client/cancel()``.
     let grace: Duration
 
@@ -14,10 +18,14 @@ package struct S3Retries: Sendable {
         (self.count, self.firstPause, self.grace) = (count, firstPause, grace)
     }
 
-    /// Three minutes in all: a store that is busy, or restarts, ends nothing.
+    /// Three minutes: a store that is busy, or restarts, ends nothing.
     package static let patient = S3Retries(count: 10, firstPause: .milliseconds(500))
-    /// Four seconds in all.
-    package static let quick = S3Retries(count: 3, firstPause: .milliseconds(500))
+    /// At the start somebody waits.
+    package static let quick = {
+        var retries = S3Retries(count: 3, firstPause: .milliseconds(500))
+        (retries.timeLimit, retries.silenceLimit) = (.seconds(10), 10)
+        return retries
+    }()
 }
 
 /// Sends requests to a bucket until they are answered. Blocks.
@@ -28,7 +36,7 @@ final class S3Sender: Sendable {
     private let location: S3Location
     private let settings: S3Settings
     private let retries: S3Retries
-    private let notice: @Sendable (String) -> Void
+    let notice: @Sendable (String) -> Void
     private let handles = S3Handles()
     private let cancelled = Locked<ContinuousClock.Instant?>(nil)
 
@@ -54,6 +62,7 @@ final class S3Sender: Sendable {
         let name = request.key.map { "s3://\(location.bucket)/\($0)" } ?? location.text
         var pause = retries.firstPause
         var tries = 0
+        let began = ContinuousClock.now
         while true {
             // One with a time limit is sent once then.
             if isCancelled, request.timeLimit == nil || tries > 0 {
@@ -76,9 +85,10 @@ final class S3Sender: Sendable {
                 }
             }
             tries += 1
-            guard tries <= retries.count else {
+            guard tries <= retries.count, ContinuousClock.now - began < retries.timeLimit, !isCancelled else {
                 throw S3Error(
-                    .unavailable, "\(request.verb) \(name) failed \(tries) times: \(reason)",
+                    .unavailable,
+                    "\(request.verb) \(name) failed" + (tries > 1 ? " \(tries) times" : "") + ": \(reason)",
                     hint: "see that \(address) can be reached, and run it again")
             }
             notice("\(request.verb) \(name): \(reason); trying again")
@@ -97,7 +107,8 @@ final class S3Sender: Sendable {
     private func exchange(_ request: S3Request) -> Result<S3Response, S3Exchange.Failure> {
         guard let handle = handles.take() else { return .failure(.withoutMemory) }
         defer { handles.giveBack(handle) }
-        let exchange = S3Exchange(request, over: handle, settings) { [cancelled, retries] in
+        let exchange = S3Exchange(request, over: handle, settings, silenceLimit: retries.silenceLimit) {
+            [cancelled, retries] in
             cancelled.withLock { $0.map { .now - $0 > retries.grace } } ?? false
         }
         do throws(S3Exchange.Failure) { return .success(try exchange.response(of: location.bucket)) } catch {
@@ -141,6 +152,8 @@ struct S3Refusal {
         "RequestTimeout", "SlowDown", "OperationAborted", "BadDigest", "XAmzContentSHA256Mismatch",
     ]
 
+    private static let endedCodes = ["ExpiredToken", "InvalidToken", "TokenRefreshRequired", "RequestExpired"]
+
     /// * `name`: of what was asked for.
     func error(of name: String, bucket: String, _ settings: S3Settings) -> S3Error {
         let said = message.isEmpty ? text : "\(text): \(message)"
@@ -153,6 +166,8 @@ struct S3Refusal {
                 hint: "create it: aws s3 mb s3://\(bucket)")
         } else if code == "RequestTimeTooSkewed" {
             hint = "set the clock of this machine"
+        } else if Self.endedCodes.contains(where: { $0.hasBytes(of: code) }) {
+            hint = "these keys are lent for a time, which is over, or their session token is missing: renew them"
         } else if code == "SignatureDoesNotMatch" || code == "InvalidAccessKeyId" {
             hint = "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or the profile, are not keys of this store"
         } else if status == 403 {
@@ -161,6 +176,7 @@ struct S3Refusal {
         } else {
             hint = "see that AWS_ENDPOINT_URL and AWS_REGION are those of the bucket"
         }
-        return S3Error(.refused, "\(name): \(said)", hint: hint)
+        let kind = status == 412 ? S3Error.Kind.taken : status == 501 ? .unsupported : .refused
+        return S3Error(kind, "\(name): \(said)", hint: hint)
     }
 }

@@ -20,7 +20,8 @@ package struct S3Settings: Sendable {
         (secretKeyNames, "its secret key"), (tokenNames, "its session token, if it is lent for a time"),
         (profileNames, "a profile of `~/.aws/credentials` and `~/.aws/config`, by default `default`"),
         (regionNames, "the region of the bucket, by default the profile's, or `us-east-1`"),
-        (endpointNames, "the address of the store, by default AWS"),
+        (endpointNames, "the address of the store, by default the profile's, or AWS"),
+        (ignoringNames, "`true`: AWS, whatever other address is set"),
         (authorityNames, "a file of certificate authorities for the store"),
         (keyFileNames, "the file that has keys, in place of `~/.aws/credentials`"),
         (configFileNames, "the file that has regions and addresses, in place of `~/.aws/config`"),
@@ -31,6 +32,7 @@ package struct S3Settings: Sendable {
     private static let tokenNames = ["AWS_SESSION_TOKEN"], profileNames = ["AWS_PROFILE", "AWS_DEFAULT_PROFILE"]
     private static let regionNames = ["AWS_REGION", "AWS_DEFAULT_REGION"]
     private static let endpointNames = ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"]
+    private static let ignoringNames = ["AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"]
     private static let authorityNames = ["AWS_CA_BUNDLE"]
     private static let keyFileNames = ["AWS_SHARED_CREDENTIALS_FILE"], configFileNames = ["AWS_CONFIG_FILE"]
 
@@ -45,9 +47,12 @@ package struct S3Settings: Sendable {
     ) throws(S3Error) {
         func known(_ names: [String]) -> String? { names.lazy.compactMap(variable).first { !$0.isEmpty } }
         let home = known(["HOME"]) ?? ""
+        func path(_ names: [String]) -> String? {
+            known(names).map { $0.startsWithBytes(of: "~/") ? home + $0.dropFirst() : $0 }
+        }
         let profile = known(Self.profileNames)
-        let keys = AWSProfiles(file(known(Self.keyFileNames) ?? "\(home)/.aws/credentials") ?? [])
-        let rest = AWSProfiles(file(known(Self.configFileNames) ?? "\(home)/.aws/config") ?? [])
+        let keys = AWSProfiles(file(path(Self.keyFileNames) ?? "\(home)/.aws/credentials") ?? [])
+        let rest = AWSProfiles(file(path(Self.configFileNames) ?? "\(home)/.aws/config") ?? [])
         let name = profile ?? "default"
         if let profile, !keys.has(profile), !rest.has(profile) {
             throw S3Error(
@@ -55,6 +60,11 @@ package struct S3Settings: Sendable {
                 hint: "AWS_PROFILE names it; aws configure list-profiles shows those that there are")
         }
         func setting(_ key: String) -> String? { keys.value(key, of: name) ?? rest.value(key, of: name) }
+        if (known(Self.accessKeyNames) == nil) != (known(Self.secretKeyNames) == nil) {
+            throw S3Error(
+                .configuration, "there is one of the two keys for the object store, and not the other",
+                hint: "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or neither")
+        }
         if let access = known(Self.accessKeyNames), let secret = known(Self.secretKeyNames) {
             self.init(accessKey: access, secretKey: secret)
             sessionToken = known(Self.tokenNames)
@@ -68,7 +78,9 @@ package struct S3Settings: Sendable {
                     + "eval \"$(aws configure export-credentials --format env)\"")
         }
         region = known(Self.regionNames) ?? setting("region") ?? region
-        endpoint = known(Self.endpointNames) ?? setting("endpoint_url")
+        let services = setting("services").flatMap { rest.value("s3.endpoint_url", of: "services \($0)") }
+        endpoint = known(Self.endpointNames) ?? services ?? setting("endpoint_url")
+        if known(Self.ignoringNames)?.asciiLowercased == "true" { endpoint = nil }
         caFile = known(Self.authorityNames) ?? setting("ca_bundle") ?? TrustedAuthorities.file
         try check()
     }
@@ -105,25 +117,30 @@ package struct S3Settings: Sendable {
     }
 }
 
-/// The flat part of a file of AWS: `[profile NAME]` or `[NAME]`, and `key = value` below. Settings that are indented belong to a key without
-/// a value, and are left out.
+/// A file of AWS: `[profile NAME]`, `[services NAME]` or `[NAME]`, and `key = value` below. Lines that are indented belong to a key without a
+/// value: they are `key.name` here.
 private struct AWSProfiles {
     private var values: [ByteText: [ByteText: String]] = [:]
 
     init(_ bytes: [UInt8]) {
         var section: ByteText?
+        var outer = ""
         for line in bytes.split(whereSeparator: { $0 == 10 || $0 == 13 }) {
             let text = String(decoding: line, as: UTF8.self)
             guard let first = text.unicodeScalars.first, first != "#", first != ";" else { continue }
             if first == "[" {
                 let name = text.dropFirst().prefix { $0 != "]" }
                 let words = name.split(separator: " ", maxSplits: 1)
-                let own = words.count == 2 && words[0] == "profile" ? words[1] : name
-                section = ByteText(own.trimmingBlanks)
-                values[ByteText(own.trimmingBlanks), default: [:]].merge([:]) { old, _ in old }
-            } else if first != " ", first != "\t", let section, let equals = text.firstIndex(of: "=") {
-                values[section]?[ByteText(text[..<equals].trimmingBlanks.asciiLowercased)] =
-                    text[text.index(after: equals)...].trimmingBlanks
+                let own = (words.count == 2 && words[0] == "profile" ? words[1] : name).trimmingBlanks
+                let isQuoted = own.utf8.count > 1 && own.hasPrefix("\"") && own.hasSuffix("\"")
+                section = ByteText(isQuoted ? String(own.dropFirst().dropLast()) : own)
+                if let section, values[section] == nil { values[section] = [:] }
+            } else if let section, let equals = text.firstIndex(of: "=") {
+                let isInner = first == " " || first == "\t"
+                let key = text[..<equals].trimmingBlanks.asciiLowercased
+                let value = text[text.index(after: equals)...].trimmingBlanks
+                if !isInner { outer = value.isEmpty ? "\(key)." : "" }
+                values[section]?[ByteText(isInner ? outer + key : key)] = value
             }
         }
     }

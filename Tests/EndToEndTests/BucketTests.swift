@@ -172,6 +172,35 @@ struct BucketTests: FolderSuite {
         try await check(store, "x/")
     }
 
+    /// With a cache and a Redis of its own.
+    private func apart(_ out: String, _ name: String) -> [String] {
+        run(out, ["--state", folder.path(name + ".state")]).map {
+            $0 == folder.path("cache") ? folder.path(name) : $0
+        }
+    }
+
+    @Test("Of two runs without a common Redis the one with more images has the shard, and none is of both")
+    func apart() async throws {
+        let store = try await S3Stub()
+        origin.route("/3.jpg", OriginResponse(status: 404))
+        // It stands between its archive and its table, while the other one, which gets an image more, writes both.
+        try await store.fail("method=PUT&suffix=00000.jsonl&action=hang&count=1")
+        let first = try await ChildProcess(
+            builtProduct("prefetch-coord"), run("s3://images/x"), environment: store.environment)
+        try await until { try await store.isWaiting() }
+        origin.route("/3.jpg", OriginResponse(body: Self.image(3)))
+        let second = try await coord(apart("s3://images/x", "second"), store)
+        #expect(second.stderr.contains("35 images in 4 shards"), "\(second)")
+        try await store.release()
+        #expect(await first.wait() == .exited(3), "\(first)")
+        #expect(first.stderr.contains("1 shard stayed"), "\(first)")
+        try await check(store, "x/")
+        // Of the same images, at the same moment as often as not.
+        async let one = coord(apart("s3://images/y", "one"), store)
+        async let two = coord(apart("s3://images/y", "two"), store)
+        for end in try await [one, two] { #expect(end.stderr.contains("35 images in 4 shards"), "\(end)") }
+    }
+
     @Test("Two runs of a list put each shard once")
     func together() async throws {
         let store = try await S3Stub()
@@ -190,12 +219,14 @@ struct BucketTests: FolderSuite {
         for (out, variables, code, text) in [
             ("s3://images/x", ["AWS_SECRET_ACCESS_KEY": "x"], 73, "error: s3://images/x: SignatureDoesNotMatch (403)"),
             (
-                "s3://images/x", ["AWS_SECRET_ACCESS_KEY": "", "HOME": "/none"], 78,
+                "s3://images/x", ["AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "", "HOME": "/none"], 78,
                 "error: there are no keys for the object store"
             ),
             ("s3://images/x", ["AWS_ENDPOINT_URL": origin.url("")], 73, "hint: see that AWS_ENDPOINT_URL"),
             ("s3://images/x", ["AWS_ENDPOINT_URL": "x"], 78, "error: \"x\" is no address of an object store"),
-            ("s3://images/x", ["TMPDIR": folder.path("none")], 73, "error: cannot put files into"),
+            ("s3://images/x", ["TMPDIR": folder.path("none")], 73, "error: cannot make files in"),
+            ("s3:/images/x", [:], 64, "error: \"s3:/images/x\" names no bucket"),
+            ("gs://images/x", [:], 64, "error: --out is a folder, or s3://BUCKET/PREFIX"),
             ("s3://others/x", [:], 73, "error: there is no bucket others at"),
             ("s3://images/../x", [:], 64, "error: the prefix of \"s3://images/../x\" cannot be used"),
         ] as [(String, [String: String], Int32, String)] {
@@ -218,7 +249,7 @@ struct BucketTests: FolderSuite {
         #expect(await end.wait() == .exited(74))
         #expect(
             end.stderr.contains("error: s3://images/y/00001.tar is there already and is another file")
-                && end.stderr.contains("hint: the batch is over and its images are there; write it later:"), "\(end)")
+                && end.stderr.contains("; the batch is over and its images are there; write it later:"), "\(end)")
         #expect(end.stderr.contains("--out s3://images/y"), "\(end)")
     }
 }

@@ -264,6 +264,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             case _ if not self.key or "x-amz-copy-source" in self.headers:
                 raise Refusal(501, "NotImplemented")
             case "PUT", :
+                if self.headers.get("If-None-Match") == "*" and self.key in objects:
+                    raise Refusal(412, "PreconditionFailed")
                 objects[self.key] = body, {**kept, "ETag": etag}
                 return 200, b"", {"ETag": etag}
             case "GET" | "HEAD", :

@@ -47,6 +47,8 @@ package final class ImageShards: Sendable {
         var stats: [UInt8]?
         /// Whether stats that are there are replaced.
         var replaces = false
+        /// What was put.
+        var files: [(file: TemporaryFile, name: String)] = []
     }
 
     /// The line that keeps an image, and where it is in the archive.
@@ -75,8 +77,10 @@ package final class ImageShards: Sendable {
     /// - Returns: the program that writes the tables; nil: they are of JSON.
     /// - Throws: `cacheUnavailable` (73); `unreadableList` with what to install.
     @discardableResult
-    package static func check(_ path: String, _ options: ShardOptions) throws(PrefetchError) -> Bool {
-        try ShardAddress.open(path, isPatient: false).checkAccess()
+    package static func check(
+        _ path: String, _ options: ShardOptions, notice: @escaping @Sendable (String) -> Void = { _ in }
+    ) throws(PrefetchError) -> Bool {
+        try ShardAddress.open(path, isPatient: false, notice: notice).checkAccess()
         return try writer(options) != nil
     }
 
@@ -204,7 +208,16 @@ package final class ImageShards: Sendable {
         guard var shard = state.withLock({ $0.shard }) else { return 0 }
         let lines = shard.lines
         shard.stats.lines = lines.finalize().hex
-        shard.published = try publish(shard)
+        let files = try files(of: shard)
+        for isLast in [false, true] {
+            do throws(PrefetchError) {
+                shard.published = try publish(shard, files)
+                break
+            } catch {
+                // Another run of the list, with a Redis of its own, may have written it meanwhile.
+                guard error.kind == .cacheUnavailable, !isLast, try isBegun(shard) else { throw error }
+            }
+        }
         state.withLock { [shard] in $0.shard = shard }
         return try bytes(of: shard.number)
     }
@@ -218,6 +231,7 @@ package final class ImageShards: Sendable {
             // Another run may have found the shard recorded, and not complete.
             let isOwn = try knownStats(Self.statsName(name))?.isOfShard(of: shard.stats) == true
             try place.put(stats, as: Self.statsName(name), replaces: end.replaces || isOwn)
+            try checkFiles(of: name, end.files)
             if end.replaces { archived?.removeOldIndexes(of: name) }
         }
         if !end.isKept { try archived?.replace(shard.notes, of: name, count: shard.count) }
@@ -227,6 +241,16 @@ package final class ImageShards: Sendable {
             tally.duplicates += shard.stats.duplicates
             if end.isKept { tally.kept += 1 }
             if end.isNew { tally.new += 1 }
+        }
+    }
+
+    /// Takes the stats away again if a run that does not share this one's Redis has put other files meanwhile.
+    private func checkFiles(of name: String, _ files: [(file: TemporaryFile, name: String)]) throws(PrefetchError) {
+        for file in files where try !place.has(file.name, sameAs: file.file) {
+            place.delete(Self.statsName(name))
+            throw PrefetchError(
+                .inputOutput, "another run has written \(place.shown)/\(file.name) at the same time",
+                hint: "end one of the two and run this again; runs on several machines share a Redis")
         }
     }
 
@@ -323,7 +347,32 @@ package final class ImageShards: Sendable {
 
     // MARK: Names
 
-    private func publish(_ shard: Shard) throws(PrefetchError) -> Published {
+    /// Whether stats say that it is there, or being written.
+    private func isBegun(_ shard: Shard) throws(PrefetchError) -> Bool {
+        let name = Self.statsName(ShardLayout.name(shard.number))
+        for known in [name, "." + name] where try knownStats(known)?.isOfShard(of: shard.stats) == true { return true }
+        return false
+    }
+
+    /// The archive and the table of a shard that has all its lines.
+    private func files(of shard: Shard) throws(PrefetchError) -> [(file: TemporaryFile, name: String)] {
+        let name = ShardLayout.name(shard.number)
+        var files: [(file: TemporaryFile, name: String)] = []
+        if let archive = shard.archive {
+            try place.write(TarHeader.end(shard.size), to: archive, name)
+            files.append((archive, name + ".tar"))
+        }
+        files.append(
+            (
+                try writer.map { writer throws(PrefetchError) in try table(of: shard, by: writer, name) } ?? shard.rows,
+                name + tableEnding
+            ))
+        return files
+    }
+
+    private func publish(
+        _ shard: Shard, _ files: [(file: TemporaryFile, name: String)]
+    ) throws(PrefetchError) -> Published {
         let name = ShardLayout.name(shard.number)
         let (stats, mark) = (Self.statsName(name), Self.markName(name))
         var known = try knownStats(stats)
@@ -336,16 +385,6 @@ package final class ImageShards: Sendable {
         {
             return Published(isKept: true)
         }
-        var files: [(file: TemporaryFile, name: String)] = []
-        if let archive = shard.archive {
-            try place.write(TarHeader.end(shard.size), to: archive, name)
-            files.append((archive, name + ".tar"))
-        }
-        files.append(
-            (
-                try writer.map { writer throws(PrefetchError) in try table(of: shard, by: writer, name) } ?? shard.rows,
-                name + tableEnding
-            ))
         var isOwn = options.replaces || known != nil
         if !isOwn { isOwn = try knownStats(mark)?.isOfShard(of: shard.stats) == true }
         var new: [(file: TemporaryFile, name: String)] = []
@@ -366,7 +405,7 @@ package final class ImageShards: Sendable {
         }
         try place.put(shard.stats.bytes, as: mark, replaces: isOwn)
         for (file, name) in new { try place.put(file, as: name, replaces: isOwn) }
-        return Published(isNew: true, stats: shard.stats.bytes, replaces: isOwn)
+        return Published(isNew: true, stats: shard.stats.bytes, replaces: isOwn, files: new)
     }
 
     /// The rows as Parquet.

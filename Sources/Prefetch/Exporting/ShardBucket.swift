@@ -10,11 +10,14 @@ final class ShardBucket: ShardPlace {
     private let folderPath: String
     /// What is there, as far as this process knows: others may have put more meanwhile. Nil: not asked yet.
     private let objects = Locked<[ByteText: S3Object]?>(nil)
-    /// Bytes of what it has put.
-    private let stored = Locked<[ByteText: Int]>([:])
+    /// What was compared with its files.
+    private let stored = Locked<[ByteText: S3Object]>([:])
+    private let notice: @Sendable (String) -> Void
+    private let hasKeptMark = Locked(false)
 
     /// - Throws: `configuration` (78).
     init(_ address: String, retries: S3Retries, notice: @escaping @Sendable (String) -> Void) throws(PrefetchError) {
+        self.notice = notice
         do throws(S3Error) {
             client = S3Client(
                 try S3Location(address), try S3Settings(variable: Self.variable, file: Self.file), retries: retries,
@@ -24,7 +27,7 @@ final class ShardBucket: ShardPlace {
         }
         // A shard may be longer than what a /tmp in memory can have.
         folderPath = Self.variable("TMPDIR").flatMap { $0.isEmpty ? nil : $0 } ?? "/var/tmp"
-        guard let folder = OpenFolder(folderPath) else { throw ImageFolder.refused(folderPath, errno) }
+        guard let folder = OpenFolder(folderPath) else { throw Self.refused(folderPath, errno) }
         self.folder = folder
     }
 
@@ -41,8 +44,20 @@ final class ShardBucket: ShardPlace {
 
     var shown: String { client.location.text }
 
+    private static func refused(_ path: String, _ code: Int32) -> PrefetchError {
+        PrefetchError(
+            .cacheUnavailable, "cannot make files in \(path): \(String(cString: strerror(code)))",
+            hint: "TMPDIR names a folder with room for a shard")
+    }
+
+    func failed(_ name: String, _ code: Int32) -> PrefetchError {
+        PrefetchError(
+            .inputOutput, "cannot write \(name) in \(folderPath): \(String(cString: strerror(code)))",
+            hint: "TMPDIR names a folder with room for a shard")
+    }
+
     func checkAccess() throws(PrefetchError) {
-        guard TemporaryFile(in: folder) != nil else { throw ImageFolder.refused(folderPath, errno) }
+        guard TemporaryFile(in: folder) != nil else { throw Self.refused(folderPath, errno) }
         do throws(S3Error) { try client.checkAccess(ShardLayout.name(0) + ".tar") } catch {
             throw PrefetchError(error, isBefore: true)
         }
@@ -63,8 +78,12 @@ final class ShardBucket: ShardPlace {
     }
 
     func has(_ name: String, sameAs other: TemporaryFile) throws(PrefetchError) -> Bool {
-        guard let object = try head(name), let (size, digest) = Self.content(of: other) else { return false }
-        return object.size == size && object.sha256?.asciiLowercased == digest.hex
+        guard let (size, digest) = Self.content(of: other) else { return false }
+        let object = try asking { client throws(S3Error) in
+            try client.object(name, of: other.descriptor, size: size, digest: digest)
+        }
+        stored.withLock { $0[ByteText(name)] = object }
+        return object != nil
     }
 
     /// Asks the store.
@@ -101,27 +120,35 @@ final class ShardBucket: ShardPlace {
     // MARK: What is put
 
     func newFile(_ name: String) throws(PrefetchError) -> TemporaryFile {
-        guard let file = TemporaryFile(in: folder) else {
-            throw PrefetchError(
-                .inputOutput, "cannot make a file in \(folderPath): \(String(cString: strerror(errno)))",
-                hint: "TMPDIR names a folder with room for a shard")
-        }
+        guard let file = TemporaryFile(in: folder) else { throw failed(name, errno) }
         return file
     }
 
     func put(_ file: TemporaryFile, as name: String, replaces: Bool) throws(PrefetchError) {
         guard let (size, digest) = Self.content(of: file) else { throw failed(name, errno) }
-        if !replaces, try head(name) != nil { throw ImageFolder.taken("\(shown)/\(name)") }
-        try asking { client throws(S3Error) in
-            try client.put(file.descriptor, size: size, digest: digest, as: name)
+        /// Another run of the same list may have put it since it was looked for, or an answer was lost.
+        func isThere() throws(PrefetchError) -> Bool {
+            guard try head(name) != nil else { return false }
+            if try has(name, sameAs: file) { return true }
+            throw ImageFolder.taken("\(shown)/\(name)")
         }
-        objects.withLock { $0?[ByteText(name)] = S3Object(size: size, sha256: digest.hex) }
-        stored.withLock { $0[ByteText(name)] = size }
+        if !replaces, try isThere() { return }
+        let etag: String?
+        do throws(S3Error) {
+            etag = try client.put(file.descriptor, size: size, digest: digest, as: name, isNew: !replaces)
+        } catch {
+            if error.kind == .taken, try isThere() { return }
+            throw PrefetchError(error)
+        }
+        objects.withLock { $0?[ByteText(name)] = S3Object(size: size, etag: etag, sha256: digest.hex) }
     }
 
     func delete(_ name: String) {
         guard objects.withLock({ $0?[ByteText(name)] != nil }) else { return }
-        try? client.delete(name)
+        do throws(S3Error) { try client.delete(name) } catch {
+            let isFirst = hasKeptMark.withLock { kept in !(kept, kept = true).0 }
+            if isFirst, error.kind != .cancelled { notice("hidden objects stay in \(shown): \(error.message)") }
+        }
         objects.withLock { $0?[ByteText(name)] = nil }
         stored.withLock { $0[ByteText(name)] = nil }
     }
@@ -130,7 +157,13 @@ final class ShardBucket: ShardPlace {
         let stored = stored.withLock { $0 }
         guard !stored.isEmpty else { return }
         let listed = try listed()
-        guard let wrong = stored.filter({ listed[$0.key]?.size != $0.value }).keys.min() else { return }
+        let wrong = stored.filter { name, object in
+            guard let there = listed[name], there.size == object.size else { return true }
+            // One in parts has another ETag, and one by a key service may have.
+            guard let own = object.etag, let other = there.etag else { return false }
+            return !own.hasBytes(of: other)
+        }.keys.min()
+        guard let wrong else { return }
         throw PrefetchError(
             .inputOutput, "\(shown)/\(wrong) is not there any more as it was stored",
             hint: "another program changes this prefix; run it again: what is missing is written again")
@@ -151,7 +184,7 @@ extension PrefetchError {
         let kind: Kind =
             switch error.kind {
             case .configuration: .configuration
-            case .refused, .unavailable: isBefore ? .cacheUnavailable : .inputOutput
+            case .refused, .unavailable, .taken, .unsupported: isBefore ? .cacheUnavailable : .inputOutput
             case .cancelled: .stopped
             }
         self.init(kind, error.message, hint: error.hint)

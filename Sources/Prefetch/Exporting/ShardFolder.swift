@@ -48,6 +48,7 @@ final class ShardFolder: ShardPlace {
         guard fstat(file, &own) == 0, fstat(other.descriptor, &known) == 0, own.st_mode & S_IFMT == S_IFREG,
             own.st_size == known.st_size
         else { return false }
+        if own.st_ino == known.st_ino, own.st_dev == known.st_dev { return true }
         var (one, two) = ([UInt8](repeating: 0, count: 1 << 18), [UInt8](repeating: 0, count: 1 << 18))
         var offset = 0
         while offset < Int(own.st_size) {
@@ -76,7 +77,11 @@ final class ShardFolder: ShardPlace {
     func put(_ file: TemporaryFile, as name: String, replaces: Bool) throws(PrefetchError) {
         guard fsync(file.descriptor) == 0 else { throw failed(name, errno) }
         let code = replaces ? file.publish(replacing: name) : file.publish(as: name)
-        if code == EEXIST { throw ImageFolder.taken("\(path)/\(name)") }
+        if code == EEXIST {
+            // Another run of the same list may have put it since it was looked for.
+            if has(name, sameAs: file) { return }
+            throw ImageFolder.taken("\(path)/\(name)")
+        }
         guard code == 0 else { throw failed(name, code) }
         guard fsync(folder.descriptor) == 0 else { throw failed(name, errno) }
     }
@@ -84,7 +89,9 @@ final class ShardFolder: ShardPlace {
     /// Deletes a file; one that is not there, or stays, does no harm.
     func delete(_ name: String) { unlinkat(folder.descriptor, name, 0) }
 
-    func checkStored() {}
-
-    func cancel() {}
+    func failed(_ name: String, _ code: Int32) -> PrefetchError {
+        PrefetchError(
+            .inputOutput, "cannot write \(path)/\(name): \(String(cString: strerror(code)))",
+            hint: "make room, and run it again: complete shards stay, the rest is added")
+    }
 }

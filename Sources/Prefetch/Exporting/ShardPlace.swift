@@ -1,4 +1,3 @@
-internal import Glibc
 internal import WebImage
 
 /// Where shards are put: a folder or a bucket. Files are put into it whole, listed, read and deleted, and nothing else is done to it.
@@ -35,14 +34,22 @@ protocol ShardPlace: Sendable {
     /// Deletes a file; one that is not there, or stays, does no harm.
     func delete(_ name: String)
 
-    /// Compares what is there with what was put and found.
+    /// Looks whether what was found to have the bytes of its file is still there.
     func checkStored() throws(PrefetchError)
+
+    /// A file that is to be put could not be written.
+    /// * `code`: an errno.
+    func failed(_ name: String, _ code: Int32) -> PrefetchError
 
     /// Ends within a few seconds what takes longer; nothing can be put afterwards.
     func cancel()
 }
 
 extension ShardPlace {
+    func checkStored() throws(PrefetchError) {}
+
+    func cancel() {}
+
     func write(_ bytes: [UInt8], to file: TemporaryFile, _ name: String) throws(PrefetchError) {
         let code = OpenFile.write(bytes, to: file.descriptor)
         guard code == 0 else { throw failed(name, code) }
@@ -53,11 +60,5 @@ extension ShardPlace {
         let file = try newFile(name)
         try write(bytes, to: file, name)
         try put(file, as: name, replaces: replaces)
-    }
-
-    func failed(_ name: String, _ code: Int32) -> PrefetchError {
-        PrefetchError(
-            .inputOutput, "cannot write \(shown)/\(name): \(String(cString: strerror(code)))",
-            hint: "make room, and run it again: complete shards stay, the rest is added")
     }
 }

@@ -152,9 +152,8 @@ struct BatchOutput: Sendable {
         let member = Self.member(options, chain)
         var options = options
         if options.form == .tables, options.added.isEmpty { options.added = ImageShards.added(in: path) }
-        let shards = try ImageShards(path: path, options, member: member, of: ShardBatch(chain), from: cache) { text in
-            Console.note("note: \(TerminalText.escaped(text))")
-        }
+        let shards = try ImageShards(
+            path: path, options, member: member, of: ShardBatch(chain), from: cache, notice: Self.tell)
         let writer = ShardExport(chain, queue: queue, export: export, into: shards, from: cache, owner: owner) {
             [options]
             columns throws(PrefetchError) in
@@ -164,6 +163,9 @@ struct BatchOutput: Sendable {
         }
         return (shards, writer)
     }
+
+    /// What happens at a bucket.
+    fileprivate static let tell = { @Sendable (text: String) in Console.note("note: \(TerminalText.escaped(text))") }
 
     private static func member(_ options: ShardOptions, _ chain: BatchChain) -> String {
         let format = chain.root.options.variant?.format ?? .jpeg
@@ -265,7 +267,7 @@ extension BatchOutput {
             case .text(_, let path?): try OutputFile.check(path)
             case .text: return
             case .files(let path), .tree(let path), .sdWebImage(let path, _): _ = try ImageFolder(path: path)
-            case .shards(let path, let options): try ImageShards.check(path, options)
+            case .shards(let path, let options): try ImageShards.check(path, options, notice: BatchOutput.tell)
             }
         }
 

@@ -337,7 +337,8 @@ extension BatchRun {
         if let report { return try await report(queue, status) }
         let failure = await write(queue, status.id, stop)
         if settings.json {
-            Console.print(BatchAnswer(status).line)
+            // With the shards that were written since.
+            Console.print(BatchAnswer(try await queue.batches.status(of: status.id) ?? status).line)
         } else if settings.verbosity > .silent {
             for line in BatchText.summary(status) { Console.print(line) }
             let chain = try await BatchChain.read(status.id, queue: queue)
@@ -383,7 +384,8 @@ extension BatchRun {
             }
             guard var error else { continue }
             if error.kind != .stopped { error.kind = .inputOutput }
-            error.hint = "the batch is over and its images are there; write it later: \(command(id, target))"
+            let later = "the batch is over and its images are there; write it later: \(command(id, target))"
+            error.hint = error.hint.isEmpty ? later : "\(error.hint); \(later)"
             return error
         }
         return nil

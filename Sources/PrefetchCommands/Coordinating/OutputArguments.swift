@@ -100,7 +100,10 @@ struct OutputArguments: SettingRecord, SettingGroup {
 
     /// - Throws: `ValidationError` if what `--out` names is a bucket, and no shards go there, or if it is none.
     static func check(_ out: String, isOfShards: Bool) throws {
-        guard ShardAddress.isBucket(out) else { return }
+        guard ShardAddress.isBucket(out) else {
+            if out.contains("://") { throw ValidationError("--out is a folder, or s3://BUCKET/PREFIX: not \(out)") }
+            return
+        }
         guard isOfShards else {
             throw ValidationError("a bucket takes shards alone: --format webdataset or --format parquet")
         }

@@ -41,6 +41,13 @@ struct S3SettingsTests {
             region = eu-central-1
             s3 =
               endpoint_url = http://ignored
+            [services local]
+            s3 =
+              endpoint_url = http://127.0.0.1:9002
+            [profile "with services"]
+            services = local
+            aws_access_key_id = W
+            aws_secret_access_key = w
             \r
             [profile lab]\r
             region=eu-north-1\r
@@ -64,6 +71,15 @@ struct S3SettingsTests {
         variables["AWS_ENDPOINT_URL_S3"] = "http://127.0.0.1:9001/"
         #expect(try settings(variables, files).endpoint == "http://127.0.0.1:9001")
         #expect(try settings(Self.keys).region == "us-east-1")
+        let services = try settings(["HOME": "/home/u", "AWS_PROFILE": "with services"], files)
+        #expect((services.accessKey, services.endpoint) == ("W", "http://127.0.0.1:9002"))
+        let ignoring = try settings(
+            ["HOME": "/home/u", "AWS_PROFILE": "lab", "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS": "true"], files)
+        #expect(ignoring.endpoint == nil)
+        let atHome = try settings(
+            ["HOME": "/h", "AWS_SHARED_CREDENTIALS_FILE": "~/k"],
+            ["/h/k": "[default]\naws_access_key_id=A\naws_secret_access_key=B"])
+        #expect(atHome.accessKey == "A")
         let moved = ["AWS_SHARED_CREDENTIALS_FILE": "/k", "AWS_CONFIG_FILE": "/c"]
         let elsewhere = try settings(
             moved, ["/k": "[default]\naws_access_key_id=A\naws_secret_access_key=B", "/c": "[default]\nregion=x"])
@@ -73,7 +89,8 @@ struct S3SettingsTests {
     @Test("What cannot be used is said before anything is asked")
     func refused() {
         #expect(message([:]) == "there are no keys for the object store")
-        #expect(message(["AWS_ACCESS_KEY_ID": "AK"]) == "there are no keys for the object store")
+        let one = "there is one of the two keys for the object store, and not the other"
+        #expect(message(["AWS_ACCESS_KEY_ID": "AK"]) == one && message(["AWS_SECRET_ACCESS_KEY": "S"]) == one)
         var variables = Self.keys
         variables["AWS_PROFILE"] = "none"
         #expect(message(variables) == #"there is no profile "none" in the files of AWS"#)

@@ -180,11 +180,11 @@ package final class S3Client: Sendable {
             do throws(S3Error) {
                 return Self.unquoted(try send(conditional, of: bytes) { hasStored = true }.etag)
             } catch {
-                if error.kind == .unsupported {
-                    takesConditions.withLock { $0 = false }
-                } else if error.kind != .taken || !hasStored {
-                    throw error
-                }
+                // Those that do not know the condition say so in different ways: without it the store has the word.
+                guard error.kind == .refused || error.kind == .taken && hasStored else { throw error }
+                let etag = try send(request, of: bytes).etag
+                if error.kind == .refused { takesConditions.withLock { $0 = false } }
+                return Self.unquoted(etag)
             }
         }
         return Self.unquoted(try send(request, of: bytes).etag)

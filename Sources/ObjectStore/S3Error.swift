@@ -7,8 +7,6 @@ package struct S3Error: Error, Sendable {
         case refused
         /// Another object has the key, and none was to be replaced.
         case taken
-        /// The store does not know what was asked.
-        case unsupported
         /// The store cannot be reached or does not do it, also after several tries.
         case unavailable
         /// ``S3Client/cancel()``.

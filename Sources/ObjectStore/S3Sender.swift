@@ -176,7 +176,6 @@ struct S3Refusal {
         } else {
             hint = "see that AWS_ENDPOINT_URL and AWS_REGION are those of the bucket"
         }
-        let kind = status == 412 ? S3Error.Kind.taken : status == 501 ? .unsupported : .refused
-        return S3Error(kind, "\(name): \(said)", hint: hint)
+        return S3Error(status == 412 ? .taken : .refused, "\(name): \(said)", hint: hint)
     }
 }

@@ -264,6 +264,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             case _ if not self.key or "x-amz-copy-source" in self.headers:
                 raise Refusal(501, "NotImplemented")
             case "PUT", :
+                if "If-None-Match" in self.headers and self.server.options.unconditional:
+                    raise Refusal(501, "NotImplemented")
                 if self.headers.get("If-None-Match") == "*" and self.key in objects:
                     raise Refusal(412, "PreconditionFailed")
                 objects[self.key] = body, {**kept, "ETag": etag}
@@ -362,6 +364,7 @@ def main():
     parser.add_argument("--region", default="us-east-1")
     parser.add_argument("--token")
     parser.add_argument("--page", type=int, default=1000)
+    parser.add_argument("--unconditional", action="store_true", help="does not know If-None-Match")
     server = Server(parser.parse_args())
     threading.Thread(target=server.serve_forever, daemon=True).start()
     print(f"http://127.0.0.1:{server.server_port}", flush=True)

@@ -184,7 +184,7 @@ extension PrefetchError {
         let kind: Kind =
             switch error.kind {
             case .configuration: .configuration
-            case .refused, .unavailable, .taken, .unsupported: isBefore ? .cacheUnavailable : .inputOutput
+            case .refused, .unavailable, .taken: isBefore ? .cacheUnavailable : .inputOutput
             case .cancelled: .stopped
             }
         self.init(kind, error.message, hint: error.hint)

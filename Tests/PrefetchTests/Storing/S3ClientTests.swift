@@ -162,6 +162,36 @@ struct S3ClientTests {
         #expect(error { () throws(S3Error) in try client.checkAccess("a") }?.kind == .refused)
     }
 
+    @Test("What is put as new takes no object's place, if the store knows that")
+    func conditions() async throws {
+        let (descriptor, digest) = try file(of: 3)
+        defer { close(descriptor) }
+        let store = try await S3Stub()
+        let client = try made(store)
+        try client.put([1], as: "a")
+        let taken = error { () throws(S3Error) in
+            _ = try client.put(descriptor, size: 3, digest: digest, as: "a", isNew: true)
+        }
+        #expect(taken?.kind == .taken, "\(taken as Any)")
+        #expect(try client.get("a") == [1])
+        // The answer is lost: whose it is, a comparison says.
+        try await store.fail("method=PUT&action=drop")
+        let lost = error { () throws(S3Error) in
+            _ = try client.put(descriptor, size: 3, digest: digest, as: "b", isNew: true)
+        }
+        #expect(lost?.kind == .taken)
+        #expect(try client.object("b", of: descriptor, size: 3, digest: digest) != nil)
+        #expect(try client.object("a", of: descriptor, size: 3, digest: digest) == nil)
+        // It has stored other bytes under the digest that it was told: they are replaced.
+        try await store.fail("method=PUT&action=flip")
+        try client.put(descriptor, size: 3, digest: digest, as: "c", isNew: true)
+        #expect(try client.get("c") == [0, 0, 0])
+        let simple = try await S3Stub(["--unconditional"])
+        let other = try made(simple)
+        for name in ["a", "b"] { try other.put(descriptor, size: 3, digest: digest, as: name, isNew: true) }
+        #expect(try await simple.log().map { $0.split(separator: " ").last } == ["501", "200", "200"])
+    }
+
     @Test("A client that is cancelled ends what hangs, and begins nothing")
     func cancelled() async throws {
         let store = try await S3Stub()

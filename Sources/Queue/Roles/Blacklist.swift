@@ -59,12 +59,13 @@ package struct Blacklist: Sendable {
     package func find(_ url: String) async throws(RedisError) -> Finding {
         let replies = try await redis.read(
             redis.clockCommands + [
-                ["SISMEMBER", RedisArgument(redis.keys.failed), RedisArgument(url)],
+                // In this order: one that is taken off in between has no details, like one that was added by hand.
                 ["HGET", RedisArgument(redis.keys.failedMeta), RedisArgument(url)],
+                ["SISMEMBER", RedisArgument(redis.keys.failed), RedisArgument(url)],
             ])
         var finding = Finding(at: try ScriptRunner.time(replies))
-        guard try replies[2].get().int == 1 else { return finding }
-        finding.entry = FailedURLEntry(meta: try replies[3].get().string ?? "")
+        guard try replies[3].get().int == 1 else { return finding }
+        finding.entry = FailedURLEntry(meta: try replies[2].get().string ?? "")
         return finding
     }
 
@@ -127,11 +128,15 @@ package struct Blacklist: Sendable {
         guard !positions.isEmpty else { return [:] }
         let replies = try await redis.read(
             redis.clockCommands + [
-                ["HMGET", RedisArgument(redis.keys.failedMeta)] + positions.map { RedisArgument(urls[$0]) }
+                ["HMGET", RedisArgument(redis.keys.failedMeta)] + positions.map { RedisArgument(urls[$0]) },
+                // Once more, behind the details: one that a sweep has taken off meanwhile has none, like one that was added by hand.
+                ["SMISMEMBER", RedisArgument(redis.keys.failed)] + positions.map { RedisArgument(urls[$0]) },
             ])
         let at = try ScriptRunner.time(replies)
+        let metas = try replies[2].get().array ?? []
+        let areListed = try replies[3].get().array ?? []
         var found: [Int: Listing] = [:]
-        for (position, meta) in zip(positions, try replies[2].get().array ?? []) {
+        for (position, (meta, isListed)) in zip(positions, zip(metas, areListed)) where isListed.int == 1 {
             let entry = FailedURLEntry(meta: meta.string ?? "")
             found[position] = Listing(entry: entry, hasLapsed: entry.hasLapsed(at: at, for: ttl))
         }

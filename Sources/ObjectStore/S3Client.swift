@@ -134,15 +134,7 @@ package final class S3Client: Sendable {
 
     // MARK: Putting
 
-    /// Puts bytes as an object; it is there whole when this returns, in the place of another one.
-    package func put(_ bytes: [UInt8], as name: String) throws(S3Error) {
-        let digest = SHA256.hash(bytes).hex
-        _ = try bytes.span.withUnsafeBytes { bytes throws(S3Error) in
-            try put(bytes, as: name, digest, isNew: false)
-        }
-    }
-
-    /// Puts a file as an object, as bytes are.
+    /// Puts a file as an object; it is there whole when this returns, in the place of another one.
     /// * `digest`: SHA-256 of its bytes; `isNew`: whether it is put only where no object is, if the store knows that, and it is not put in parts.
     /// - Throws: also `taken`.
     /// - Returns: its ETag; nil of one in parts.

@@ -349,8 +349,10 @@ package final class ImageShards: Sendable {
 
     /// Whether stats say that it is there, or being written.
     private func isBegun(_ shard: Shard) throws(PrefetchError) -> Bool {
-        let name = Self.statsName(ShardLayout.name(shard.number))
-        for known in [name, "." + name] where try knownStats(known)?.isOfShard(of: shard.stats) == true { return true }
+        let name = ShardLayout.name(shard.number)
+        for known in [Self.statsName(name), Self.markName(name)] {
+            if try knownStats(known)?.isOfShard(of: shard.stats) == true { return true }
+        }
         return false
     }
 

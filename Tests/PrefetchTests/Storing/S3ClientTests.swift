@@ -218,3 +218,14 @@ struct S3ClientTests {
 extension S3Retries {
     fileprivate static let fast = S3Retries(count: 3, firstPause: .milliseconds(1))
 }
+
+extension S3Client {
+    /// Puts bytes, by a file of them.
+    fileprivate func put(_ bytes: [UInt8], as name: String) throws(S3Error) {
+        let folder = TemporaryDirectory()
+        folder.write(bytes, to: "file")
+        let descriptor = open(folder.path("file"), O_RDONLY)
+        defer { close(descriptor) }
+        _ = try put(descriptor, size: bytes.count, digest: SHA256.hash(bytes), as: name)
+    }
+}

@@ -230,8 +230,20 @@ package final class ImageShards: Sendable {
         if let stats = end.stats {
             // Another run may have found the shard recorded, and not complete.
             let isOwn = try knownStats(Self.statsName(name))?.isOfShard(of: shard.stats) == true
-            try place.put(stats, as: Self.statsName(name), replaces: end.replaces || isOwn)
-            try checkFiles(of: name, end.files)
+            do throws(PrefetchError) {
+                try place.put(stats, as: Self.statsName(name), replaces: end.replaces || isOwn)
+            } catch {
+                // Another run, with a Redis of its own, has been faster; its stats have other times.
+                guard error.kind == .cacheUnavailable,
+                    try knownStats(Self.statsName(name))?.isOfShard(of: shard.stats) == true
+                else { throw error }
+                if let other = try otherFile(among: end.files) { throw conflict(other) }
+                try place.put(stats, as: Self.statsName(name), replaces: true)
+            }
+            if let other = try otherFile(among: end.files) {
+                place.delete(Self.statsName(name))
+                throw conflict(other)
+            }
             if end.replaces { archived?.removeOldIndexes(of: name) }
         }
         if !end.isKept { try archived?.replace(shard.notes, of: name, count: shard.count) }
@@ -244,14 +256,16 @@ package final class ImageShards: Sendable {
         }
     }
 
-    /// Takes the stats away again if a run that does not share this one's Redis has put other files meanwhile.
-    private func checkFiles(of name: String, _ files: [(file: TemporaryFile, name: String)]) throws(PrefetchError) {
-        for file in files where try !place.has(file.name, sameAs: file.file) {
-            place.delete(Self.statsName(name))
-            throw PrefetchError(
-                .inputOutput, "another run has written \(place.shown)/\(file.name) at the same time",
-                hint: "end one of the two and run this again; runs on several machines share a Redis")
-        }
+    /// The name of a file that a run which does not share this one's Redis has put meanwhile.
+    private func otherFile(among files: [(file: TemporaryFile, name: String)]) throws(PrefetchError) -> String? {
+        for file in files where try !place.has(file.name, sameAs: file.file) { return file.name }
+        return nil
+    }
+
+    private func conflict(_ file: String) -> PrefetchError {
+        PrefetchError(
+            .inputOutput, "another run has written \(place.shown)/\(file) at the same time",
+            hint: "end one of the two and run this again; runs on several machines share a Redis")
     }
 
     /// Bytes of the files of a shard.
